@@ -1,0 +1,40 @@
+//! The FIFO between the job and the drainer: fifo(7).
+
+use super::errno::Errno;
+use super::files::{self, Kind};
+use rustix::fs::{self, FileType, Mode, OFlags};
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// Creates a FIFO with mode 0600 (less the umask): mknodat(2).
+pub fn create_at(directory: impl AsFd, name: &OsStr) -> Result<(), Errno> {
+    let mode = Mode::RUSR | Mode::WUSR;
+    Ok(fs::mknodat(directory, name, FileType::Fifo, mode, 0)?)
+}
+
+/// Both ends of a FIFO.
+#[derive(Debug)]
+pub struct Ends {
+    /// Non-blocking, for the drainer.
+    pub reader: OwnedFd,
+    /// Blocking and write-only: the job's standard output and error.
+    pub writer: OwnedFd,
+}
+
+/// Opens both ends, the reader first. Never blocks.
+///
+/// The writer must be open before the first read: a FIFO without one reads as ended.
+/// `ESTALE` says that the name led to something else the second time.
+pub fn open_at(directory: impl AsFd, name: &OsStr) -> Result<Ends, Errno> {
+    let common = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let reader = fs::openat(&directory, name, common | OFlags::RDONLY, Mode::empty())?;
+    // Non-blocking, so that a FIFO that was swapped in answers ENXIO instead of hanging.
+    let writer = fs::openat(&directory, name, common | OFlags::WRONLY, Mode::empty())?;
+    let (one, other) = (files::status(&reader)?, files::status(&writer)?);
+    if one.kind != Kind::Fifo || one.identity != other.identity {
+        return Err(Errno::ESTALE);
+    }
+    // The job's end blocks, as a program expects of its standard output.
+    fs::fcntl_setfl(&writer, OFlags::empty())?;
+    Ok(Ends { reader, writer })
+}

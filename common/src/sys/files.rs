@@ -1,0 +1,291 @@
+//! Files and directories, always relative to an open directory.
+
+use super::errno::Errno;
+use rustix::fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags};
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::path::Path;
+
+type Result<T> = std::result::Result<T, Errno>;
+
+/// What a name or a descriptor leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    Regular,
+    /// A directory.
+    Directory,
+    /// A symbolic link, looked at itself.
+    Symlink,
+    /// A FIFO or a pipe.
+    Fifo,
+    /// A socket.
+    Socket,
+    /// A character or block device.
+    Device,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Regular => "a regular file",
+            Kind::Directory => "a directory",
+            Kind::Symlink => "a symbolic link",
+            Kind::Fifo => "a FIFO",
+            Kind::Socket => "a socket",
+            Kind::Device => "a device",
+        })
+    }
+}
+
+/// Which file it is, whatever its names are: device and inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+/// The part of stat(2) that weir decides by.
+#[derive(Clone, Copy, Debug)]
+pub struct Status {
+    /// What kind of file it is.
+    pub kind: Kind,
+    /// Which file it is.
+    pub identity: Identity,
+    /// How many names it has.
+    pub links: u64,
+    /// The owner's user id.
+    pub owner: u32,
+    /// Permission bits with set-id and sticky bits (07777).
+    pub mode: u32,
+    /// Length in bytes.
+    pub bytes: u64,
+}
+
+impl Status {
+    fn of(stat: fs::Stat) -> Status {
+        let raw_mode = stat.st_mode;
+        let kind = match FileType::from_raw_mode(raw_mode) {
+            FileType::RegularFile => Kind::Regular,
+            FileType::Directory => Kind::Directory,
+            FileType::Symlink => Kind::Symlink,
+            FileType::Fifo => Kind::Fifo,
+            FileType::Socket => Kind::Socket,
+            _ => Kind::Device,
+        };
+        // The field types differ between architectures.
+        #[allow(clippy::unnecessary_cast)]
+        Status {
+            kind,
+            identity: Identity { device: stat.st_dev as u64, inode: stat.st_ino as u64 },
+            links: stat.st_nlink as u64,
+            owner: stat.st_uid,
+            mode: raw_mode & 0o7777,
+            bytes: u64::try_from(stat.st_size).unwrap_or(0),
+        }
+    }
+
+    /// Whether users beside owner and group may create, rename and remove names here.
+    pub fn others_may_write(&self) -> bool {
+        self.mode & 0o002 != 0
+    }
+
+    /// Whether only a name's owner may rename or remove it (`/tmp`).
+    pub fn is_sticky(&self) -> bool {
+        self.mode & 0o1000 != 0
+    }
+}
+
+/// Looks at an open file: fstat(2).
+pub fn status(file: impl AsFd) -> Result<Status> {
+    Ok(Status::of(fs::fstat(file)?))
+}
+
+/// Looks at a name without following a symbolic link: fstatat(2).
+pub fn status_at(directory: impl AsFd, name: &OsStr) -> Result<Status> {
+    Ok(Status::of(fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?))
+}
+
+/// Looks at standard input, output or error; `None` when it is closed.
+pub fn status_of_standard(number: Standard) -> Option<Status> {
+    status(number.borrow()).ok()
+}
+
+/// One of the three standard descriptors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standard {
+    /// Descriptor 0.
+    Input,
+    /// Descriptor 1.
+    Output,
+    /// Descriptor 2.
+    Error,
+}
+
+impl Standard {
+    /// Borrows the descriptor; a call on it answers `EBADF` when it is closed.
+    pub fn borrow(self) -> BorrowedFd<'static> {
+        match self {
+            Standard::Input => rustix::stdio::stdin(),
+            Standard::Output => rustix::stdio::stdout(),
+            Standard::Error => rustix::stdio::stderr(),
+        }
+    }
+}
+
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// Opens a directory for use as the base of later calls, following links on the way.
+pub fn open_directory(path: &Path) -> Result<OwnedFd> {
+    Ok(fs::open(path, DIRECTORY, Mode::empty())?)
+}
+
+/// Opens a directory that is no symbolic link (`ENOTDIR` or `ELOOP` when it is one).
+pub fn open_directory_at(base: impl AsFd, name: &OsStr) -> Result<OwnedFd> {
+    Ok(fs::openat(base, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?)
+}
+
+/// Makes a directory with mode 0700: mkdirat(2).
+pub fn make_directory_at(base: impl AsFd, name: &OsStr) -> Result<()> {
+    Ok(fs::mkdirat(base, name, Mode::RWXU)?)
+}
+
+/// Removes an empty directory.
+pub fn remove_directory_at(base: impl AsFd, name: &OsStr) -> Result<()> {
+    Ok(fs::unlinkat(base, name, AtFlags::REMOVEDIR)?)
+}
+
+/// Opens a directory as a job's working directory; it need not be readable.
+pub fn open_working_directory(path: &Path) -> Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(fs::open(path, flags, Mode::empty())?)
+}
+
+/// Opens `/dev/null` for reading.
+pub fn open_null() -> Result<OwnedFd> {
+    Ok(fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+const LOG: OFlags = OFlags::WRONLY
+    .union(OFlags::APPEND)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NOCTTY);
+
+/// Creates a log with mode 0600; `EEXIST` when the name is taken by anything at all.
+pub fn create_log_at(directory: impl AsFd, name: &OsStr) -> Result<OwnedFd> {
+    let mode = Mode::RUSR | Mode::WUSR;
+    let log = fs::openat(directory, name, LOG | OFlags::CREATE | OFlags::EXCL, mode)?;
+    // The umask may have taken something away.
+    fs::fchmod(&log, mode)?;
+    Ok(log)
+}
+
+/// Opens an existing log for appending. Never blocks, and never follows a link.
+pub fn open_log_at(directory: impl AsFd, name: &OsStr) -> Result<OwnedFd> {
+    // Non-blocking means nothing to a regular file; it keeps a FIFO that was planted
+    // a moment ago, or somebody's lease, from hanging the open.
+    Ok(fs::openat(directory, name, LOG | OFlags::NONBLOCK, Mode::empty())?)
+}
+
+/// Opens a file for reading. Never blocks, and never follows a link.
+pub fn open_record(path: &Path) -> Result<OwnedFd> {
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    Ok(fs::open(path, flags, Mode::empty())?)
+}
+
+/// Removes a name.
+pub fn unlink_at(directory: impl AsFd, name: &OsStr) -> Result<()> {
+    Ok(fs::unlinkat(directory, name, AtFlags::empty())?)
+}
+
+/// The outcome of asking for a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lock {
+    /// It is ours.
+    Taken,
+    /// Somebody else holds it.
+    Busy,
+}
+
+/// Takes the exclusive flock(2) of an open file, without waiting for it.
+pub fn lock(file: impl AsFd) -> Result<Lock> {
+    match fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Lock::Taken),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(Lock::Busy),
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// Gives the flock(2) of an open file back, for every descriptor of its description.
+pub fn unlock(file: impl AsFd) -> Result<()> {
+    Ok(fs::flock(file, FlockOperation::NonBlockingUnlock)?)
+}
+
+/// Puts data and length on disk: fdatasync(2).
+pub fn sync_data(file: impl AsFd) -> Result<()> {
+    Ok(fs::fdatasync(file)?)
+}
+
+/// Puts a file with its metadata, or a directory with its names, on disk: fsync(2).
+pub fn sync_all(file: impl AsFd) -> Result<()> {
+    Ok(fs::fsync(file)?)
+}
+
+/// What a file system says of its free space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// Bytes available to an ordinary user.
+    Bytes(u64),
+    /// It has no fixed size (ramfs, an unlimited tmpfs).
+    Unlimited,
+}
+
+/// Asks the file system below an open directory: fstatvfs(3), `f_bavail × f_frsize`.
+pub fn space(directory: impl AsFd) -> Result<Space> {
+    let told = fs::fstatvfs(directory)?;
+    if told.f_blocks == 0 {
+        return Ok(Space::Unlimited);
+    }
+    Ok(Space::Bytes(told.f_bavail.saturating_mul(told.f_frsize)))
+}
+
+/// How an inherited descriptor was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// It can be written to.
+    pub writable: bool,
+    /// Every write goes to the end of the file.
+    pub append: bool,
+}
+
+/// Asks how a descriptor was opened: `F_GETFL`.
+pub fn opened(file: impl AsFd) -> Result<Opened> {
+    let flags = fs::fcntl_getfl(file)?;
+    let access = flags & OFlags::ACCMODE;
+    Ok(Opened {
+        writable: (access == OFlags::WRONLY || access == OFlags::RDWR)
+            && !flags.contains(OFlags::PATH),
+        append: flags.contains(OFlags::APPEND),
+    })
+}
+
+/// Takes over a descriptor that the caller handed down by its number, and keeps it
+/// from the job. The standard three stay open as well, since they have other uses.
+///
+/// Ask for each number once, before anything else is opened: a number that weir has
+/// given to a file of its own would be taken for the caller's.
+pub fn take_inherited(number: RawFd) -> Result<OwnedFd> {
+    // SAFETY: the borrow ends with this call, and a number that is not open only
+    // makes it answer EBADF.
+    let given = unsafe { BorrowedFd::borrow_raw(number) };
+    let own = rustix::io::fcntl_dupfd_cloexec(given, 3)?;
+    if number > 2 {
+        // SAFETY: the number is open (it was duplicated just now) and the caller's;
+        // nothing in this process owns it, so closing it here closes it once.
+        drop(unsafe { OwnedFd::from_raw_fd(number) });
+    }
+    Ok(own)
+}

@@ -1,0 +1,104 @@
+//! How a finished file gets its name without replacing anything: link(2), rename(2).
+
+use super::errno::Errno;
+use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags, RenameFlags};
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+type Result<T> = std::result::Result<T, Errno>;
+
+const OWNER_ONLY: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// Creates a file without a name, mode 0600: `O_TMPFILE`.
+pub fn create_unnamed(directory: impl AsFd) -> Result<OwnedFd> {
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = fs::openat(directory, ".", flags, OWNER_ONLY)?;
+    fs::fchmod(&file, OWNER_ONLY)?;
+    Ok(file)
+}
+
+/// Creates a file under a name that must be free, mode 0600.
+pub fn create_named(directory: impl AsFd, name: &OsStr) -> Result<OwnedFd> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = fs::openat(directory, name, flags, OWNER_ONLY)?;
+    fs::fchmod(&file, OWNER_ONLY)?;
+    Ok(file)
+}
+
+/// Allocates the first `bytes` of a file, so that writing them later needs no room.
+pub fn reserve(file: impl AsFd, bytes: usize) -> Result<()> {
+    let unsupported = |errno| {
+        matches!(
+            errno,
+            rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS | rustix::io::Errno::PERM
+        )
+    };
+    match fs::fallocate(&file, FallocateFlags::empty(), 0, bytes as u64) {
+        Err(errno) if unsupported(errno) => write_at_start(file, &vec![0; bytes]),
+        other => Ok(other?),
+    }
+}
+
+/// Makes `bytes` the whole content of a file.
+pub fn fill(file: impl AsFd, bytes: &[u8]) -> Result<()> {
+    write_at_start(&file, bytes)?;
+    Ok(fs::ftruncate(file, bytes.len() as u64)?)
+}
+
+fn write_at_start(file: impl AsFd, bytes: &[u8]) -> Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match rustix::io::pwrite(&file, &bytes[done..], done as u64) {
+            Ok(0) => return Err(Errno::ENOSPC),
+            Ok(more) => done += more,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+/// How an unnamed file can be told to linkat(2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unnamed {
+    /// By its descriptor (`AT_EMPTY_PATH`): root, or Linux 6.10 and later.
+    Descriptor,
+    /// By its name under `/proc/self/fd`.
+    Proc,
+}
+
+/// Gives an unnamed file a name. `EEXIST` when the name is taken, by anything at all.
+pub fn link_unnamed(
+    file: impl AsFd,
+    way: Unnamed,
+    directory: impl AsFd,
+    name: &OsStr,
+) -> Result<()> {
+    match way {
+        Unnamed::Descriptor => Ok(fs::linkat(file, "", directory, name, AtFlags::EMPTY_PATH)?),
+        Unnamed::Proc => {
+            let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+            Ok(fs::linkat(fs::CWD, path, directory, name, AtFlags::SYMLINK_FOLLOW)?)
+        }
+    }
+}
+
+/// Whether this way works here, found out without leaving a name.
+///
+/// The name `.` is always taken, and linkat(2) says so only after it has accepted
+/// the file itself.
+pub fn can_link_unnamed(file: impl AsFd, way: Unnamed, directory: impl AsFd) -> bool {
+    link_unnamed(file, way, directory, OsStr::new(".")) == Err(Errno::EEXIST)
+}
+
+/// Gives a file a second name. `EEXIST` when that name is taken.
+pub fn link_named(directory: impl AsFd, old: &OsStr, new: &OsStr) -> Result<()> {
+    let directory = directory.as_fd();
+    Ok(fs::linkat(directory, old, directory, new, AtFlags::empty())?)
+}
+
+/// Moves a name to another that must be free: `RENAME_NOREPLACE`.
+pub fn rename_without_replacing(directory: impl AsFd, old: &OsStr, new: &OsStr) -> Result<()> {
+    let directory = directory.as_fd();
+    Ok(fs::renameat_with(directory, old, directory, new, RenameFlags::NOREPLACE)?)
+}

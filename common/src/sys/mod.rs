@@ -1,0 +1,9 @@
+pub mod errno;
+pub mod fifo;
+pub mod files;
+pub mod inherited;
+pub mod links;
+pub mod process;
+pub mod signals;
+pub mod spawn;
+pub mod streams;

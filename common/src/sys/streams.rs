@@ -1,0 +1,88 @@
+//! Reading, writing and waiting: pipe(7), poll(2), eventfd(2).
+
+use super::errno::Errno;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+type Result<T> = std::result::Result<T, Errno>;
+
+/// The most that one write to a pipe takes whole or not at all: `PIPE_BUF`, in bytes.
+pub const PIPE_ATOMIC_BYTES: usize = 4096;
+
+/// Reads what is there, at most a buffer full; 0 is the end. Tries again when interrupted.
+pub fn read(source: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
+    Ok(rustix::io::retry_on_intr(|| rustix::io::read(&source, &mut *buffer))?)
+}
+
+/// Writes some of the bytes and says how many the kernel took. Tries again when interrupted.
+pub fn write(sink: impl AsFd, bytes: &[u8]) -> Result<usize> {
+    Ok(rustix::io::retry_on_intr(|| rustix::io::write(&sink, bytes))?)
+}
+
+/// Waits until one of the descriptors can be read, has ended or has failed, and says
+/// which: the first in the given order.
+pub fn first_readable<const N: usize>(descriptors: [BorrowedFd<'_>; N]) -> Result<usize> {
+    let mut asked = descriptors.each_ref().map(|fd| PollFd::new(fd, PollFlags::IN));
+    first_ready(&mut asked, None).map(|ready| ready.unwrap_or(0))
+}
+
+/// Waits until `sink` takes bytes (or has failed) or `interrupt` can be read;
+/// `true` when it was the sink.
+pub fn writable_before(sink: BorrowedFd<'_>, interrupt: Option<BorrowedFd<'_>>) -> Result<bool> {
+    let mut asked = Vec::with_capacity(2);
+    if let Some(interrupt) = &interrupt {
+        asked.push(PollFd::new(interrupt, PollFlags::IN));
+    }
+    asked.push(PollFd::new(&sink, PollFlags::OUT));
+    let sink_at = asked.len() - 1;
+    Ok(first_ready(&mut asked, None)? == Some(sink_at))
+}
+
+/// Writes all of the bytes, but never waits: `EAGAIN` as soon as that would be needed.
+///
+/// What the reader has got by then is a beginning of the bytes.
+pub fn write_without_waiting(sink: impl AsFd, bytes: &[u8]) -> Result<()> {
+    let sink = sink.as_fd();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let mut asked = [PollFd::new(&sink, PollFlags::OUT)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        if first_ready(&mut asked, Some(&now))?.is_none() {
+            return Err(Errno::EAGAIN);
+        }
+        // A pipe that is ready for writing has room for this much.
+        let piece = &rest[..rest.len().min(PIPE_ATOMIC_BYTES)];
+        let taken = write(sink, piece)?;
+        rest = &rest[taken..];
+    }
+    Ok(())
+}
+
+fn first_ready(asked: &mut [PollFd<'_>], limit: Option<&Timespec>) -> Result<Option<usize>> {
+    rustix::io::retry_on_intr(|| poll(asked, limit))?;
+    // Any event counts: a FIFO without writers reports HUP and no IN.
+    Ok(asked.iter().position(|one| !one.revents().is_empty()))
+}
+
+/// A flag that one thread raises and others can wait for along with descriptors.
+#[derive(Debug)]
+pub struct Wake(OwnedFd);
+
+impl Wake {
+    /// A lowered flag.
+    pub fn new() -> Result<Wake> {
+        Ok(Wake(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    }
+
+    /// Raises the flag; it stays up.
+    pub fn raise(&self) {
+        // Adding one to a counter that is read by nobody overflows after 2^64 calls.
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+    }
+}
+
+impl AsFd for Wake {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
