@@ -1,0 +1,307 @@
+//! The loop between a stream and its log.
+
+use crate::meter::{Meter, Tally};
+use crate::tee::Tee;
+use std::os::fd::{AsFd, BorrowedFd};
+use weir_common::Errno;
+use weir_common::sys::streams;
+
+/// How much is read at once: what a pipe of the default size holds.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// How often in a row a read may fail before the source is given up.
+const READ_FAILURES_MAX: u32 = 1000;
+
+/// Why a drain has come to rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// The stream has ended: every writer has closed it, and everything was read.
+    Ended,
+    /// The interrupt could be read. [`Drain::run`] goes on where it was.
+    Interrupted,
+}
+
+/// One stream on its way into one log.
+///
+/// Promises: the log gets a prefix of the stream, at most `room_bytes` long, each byte
+/// as soon as it is read; the source is read to its end whatever the log does; what is
+/// counted as kept, the kernel has taken.
+#[derive(Debug)]
+pub struct Drain<'a, Source, Log> {
+    source: Source,
+    log: Log,
+    meter: Meter,
+    tee: Tee<'a>,
+    buffer: Vec<u8>,
+}
+
+impl<'a, Source: AsFd, Log: AsFd> Drain<'a, Source, Log> {
+    /// A drain from `source`, a pipe or FIFO, to `log`, a regular file opened for
+    /// appending, which may take `room_bytes` more.
+    ///
+    /// The source may be blocking or not. A writer of it must be open, or have been
+    /// open, before the first [`run`](Drain::run): a FIFO that has never had one reads
+    /// as ended.
+    pub fn new(source: Source, log: Log, room_bytes: u64) -> Drain<'a, Source, Log> {
+        let (meter, tee) = (Meter::new(room_bytes), Tee::to(None));
+        // Zeroed by the kernel page by page, when it is touched.
+        Drain { source, log, meter, tee, buffer: vec![0; BUFFER_BYTES] }
+    }
+
+    /// Also copies the kept bytes, and only those, to `copy`, at its reader's pace. An
+    /// error there ends the copying and nothing else ([`tee_failure`](Drain::tee_failure)).
+    pub fn tee(self, copy: BorrowedFd<'a>) -> Drain<'a, Source, Log> {
+        Drain { tee: Tee::to(Some(copy)), ..self }
+    }
+
+    /// Drains until the stream has ended, or until `interrupt` can be read.
+    ///
+    /// An error means that the source cannot be read, however often it is tried; the
+    /// log's errors are in the [`tally`](Drain::tally). A log whose write hangs in the
+    /// kernel hangs this call, so it wants a thread of its own.
+    pub fn run(&mut self, interrupt: Option<BorrowedFd<'_>>) -> Result<Pause, Errno> {
+        let mut failures_in_a_row = 0;
+        loop {
+            if let Some(pause) = self.tee.catch_up(&self.buffer, interrupt) {
+                return Ok(pause);
+            }
+            if let Some(pause) = self.wait(interrupt) {
+                return Ok(pause);
+            }
+            match streams::read(&self.source, &mut self.buffer) {
+                Ok(0) => return Ok(Pause::Ended),
+                Ok(read_bytes) => self.take(read_bytes),
+                // Readiness is a hint.
+                Err(Errno::EAGAIN) => continue,
+                // A read that fails has taken nothing out of the pipe. The writer must
+                // not suffer for a kernel that is short of memory for a moment.
+                Err(errno) => {
+                    failures_in_a_row += 1;
+                    if failures_in_a_row == READ_FAILURES_MAX {
+                        return Err(errno);
+                    }
+                    continue;
+                }
+            }
+            failures_in_a_row = 0;
+        }
+    }
+
+    /// What became of the bytes so far.
+    pub fn tally(&self) -> Tally {
+        self.meter.tally()
+    }
+
+    /// Why the tee ended early, if it did.
+    pub fn tee_failure(&self) -> Option<Errno> {
+        self.tee.failure()
+    }
+
+    /// Waits for the source; says when an interrupt came first.
+    ///
+    /// A wait that fails is as good as none: the read finds out.
+    fn wait(&self, interrupt: Option<BorrowedFd<'_>>) -> Option<Pause> {
+        let source = self.source.as_fd();
+        let Some(interrupt) = interrupt else {
+            let _ = streams::first_readable([source]);
+            return None;
+        };
+        let first = streams::first_readable([interrupt, source]);
+        (first == Ok(0)).then_some(Pause::Interrupted)
+    }
+
+    /// Puts what was read where it belongs.
+    fn take(&mut self, read_bytes: usize) {
+        let mut kept = 0;
+        loop {
+            let allowance = self.meter.allowance(read_bytes - kept);
+            if allowance == 0 {
+                break;
+            }
+            match streams::write(&self.log, &self.buffer[kept..kept + allowance]) {
+                // A regular file takes at least one byte or says why not.
+                Ok(0) => self.meter.fail(Errno::EIO),
+                Ok(taken) => {
+                    // Counted when the kernel has taken it, and not before.
+                    self.meter.keep(taken);
+                    kept += taken;
+                }
+                Err(errno) => self.meter.fail(errno),
+            }
+        }
+        self.meter.drop_bytes(read_bytes - kept);
+        self.tee.want(kept);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{File, OpenOptions};
+    use std::io::{PipeReader, Read, Write, pipe};
+    use std::path::Path;
+    use weir_common::sys::streams::Wake;
+
+    struct Place {
+        directory: tempfile::TempDir,
+    }
+
+    impl Place {
+        fn new() -> Place {
+            Place { directory: tempfile::tempdir().expect("a directory") }
+        }
+
+        fn path(&self) -> std::path::PathBuf {
+            self.directory.path().join("log")
+        }
+
+        fn log(&self) -> File {
+            append_to(&self.path())
+        }
+
+        fn content(&self) -> Vec<u8> {
+            std::fs::read(self.path()).expect("the log")
+        }
+    }
+
+    fn append_to(path: &Path) -> File {
+        OpenOptions::new().append(true).create(true).open(path).expect("a log")
+    }
+
+    fn full() -> File {
+        OpenOptions::new().write(true).open("/dev/full").expect("/dev/full")
+    }
+
+    /// Bytes of every value, with no period that a buffer size could hide.
+    fn bytes(length: usize) -> Vec<u8> {
+        (0..length as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+    }
+
+    /// A stream of these bytes, written in pieces by a thread.
+    fn stream(content: Vec<u8>, piece_bytes: usize) -> PipeReader {
+        let (source, mut sink) = pipe().expect("a pipe");
+        std::thread::spawn(move || {
+            for piece in content.chunks(piece_bytes) {
+                sink.write_all(piece).expect("the drainer reads to the end");
+            }
+        });
+        source
+    }
+
+    #[test]
+    fn the_log_is_the_exact_prefix_whatever_the_pieces_are() {
+        let content = bytes(300_000);
+        for room in [0, 1, 65_535, 65_536, 65_537, 131_072, 299_999, 300_000, 300_001] {
+            for piece_bytes in [1_000, 65_536, 300_000] {
+                let place = Place::new();
+                let log = place.log();
+                let mut drain = Drain::new(stream(content.clone(), piece_bytes), &log, room as u64);
+                assert_eq!(drain.run(None), Ok(Pause::Ended));
+                let kept = room.min(content.len());
+                assert!(place.content() == content[..kept], "room {room}, pieces of {piece_bytes}");
+                let dropped = content.len() - kept;
+                let expected =
+                    Tally { kept_bytes: kept as u64, dropped_bytes: dropped as u64, failure: None };
+                assert_eq!(drain.tally(), expected);
+                assert_eq!(drain.tally().quota_reached(), dropped > 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_log_that_fails_is_never_written_again_and_the_stream_is_read_to_its_end() {
+        let mut drain = Drain::new(stream(bytes(300_000), 300_000), full(), 400_000);
+        assert_eq!(drain.run(None), Ok(Pause::Ended));
+        let tally = drain.tally();
+        let lost = Tally { kept_bytes: 0, dropped_bytes: 300_000, failure: Some(Errno::ENOSPC) };
+        assert_eq!(tally, lost);
+        assert!(!tally.quota_reached());
+    }
+
+    #[test]
+    fn a_source_that_cannot_be_read_is_given_up() {
+        let (place, directory) = (Place::new(), tempfile::tempdir().expect("a directory"));
+        let log = place.log();
+        let source = File::open(directory.path()).expect("a directory opens");
+        let mut drain = Drain::new(source, &log, 100);
+        assert_eq!(drain.run(None), Err(Errno::EISDIR));
+        assert_eq!(drain.tally(), Tally::default());
+    }
+
+    #[test]
+    fn an_interrupt_pauses_and_nothing_is_lost_by_it() {
+        let place = Place::new();
+        let (log, wake) = (place.log(), Wake::new().expect("eventfd"));
+        let (source, mut sink) = pipe().expect("a pipe");
+        let mut drain = Drain::new(source, &log, 100);
+        sink.write_all(b"before ").expect("write");
+        wake.raise();
+        assert_eq!(drain.run(Some(wake.as_fd())), Ok(Pause::Interrupted));
+        assert_eq!(drain.run(Some(wake.as_fd())), Ok(Pause::Interrupted));
+        sink.write_all(b"after").expect("write");
+        drop(sink);
+        assert_eq!(drain.run(None), Ok(Pause::Ended));
+        assert_eq!(place.content(), b"before after");
+    }
+
+    #[test]
+    fn a_tee_gets_the_kept_bytes_and_only_those() {
+        let place = Place::new();
+        let content = bytes(200_000);
+        let (mut reader, copy) = pipe().expect("a pipe");
+        let copied = std::thread::spawn(move || {
+            let mut copied = Vec::new();
+            reader.read_to_end(&mut copied).expect("read");
+            copied
+        });
+        let log = place.log();
+        let mut drain =
+            Drain::new(stream(content.clone(), 70_000), &log, 150_000).tee(copy.as_fd());
+        assert_eq!(drain.run(None), Ok(Pause::Ended));
+        assert_eq!(drain.tee_failure(), None);
+        drop(copy);
+        assert!(copied.join().expect("reader") == content[..150_000]);
+        assert!(place.content() == content[..150_000]);
+    }
+
+    #[test]
+    fn a_tee_that_fails_ends_alone() {
+        let place = Place::new();
+        let (log, copy) = (place.log(), full());
+        let mut drain = Drain::new(stream(bytes(200_000), 1_000), &log, 150_000).tee(copy.as_fd());
+        assert_eq!(drain.run(None), Ok(Pause::Ended));
+        assert_eq!(drain.tee_failure(), Some(Errno::ENOSPC));
+        assert!(place.content() == bytes(200_000)[..150_000]);
+        assert!(drain.tally().quota_reached());
+    }
+
+    #[test]
+    fn a_tee_whose_reader_has_stopped_holds_no_interrupt_and_loses_nothing() {
+        let place = Place::new();
+        let (log, wake) = (place.log(), Wake::new().expect("eventfd"));
+        let (mut reader, copy) = pipe().expect("a pipe");
+        let content = bytes(200_000);
+        let mut drain =
+            Drain::new(stream(content.clone(), 200_000), &log, 200_000).tee(copy.as_fd());
+        let paused = std::thread::scope(|scope| {
+            let running = scope.spawn(|| drain.run(Some(wake.as_fd())));
+            // The copy's pipe holds one buffer; at the second the drain has to wait.
+            while place.content().len() < 131_072 {
+                std::thread::yield_now();
+            }
+            wake.raise();
+            running.join().expect("no panic")
+        });
+        assert_eq!(paused, Ok(Pause::Interrupted));
+        let copied = std::thread::scope(|scope| {
+            let copying = scope.spawn(move || {
+                let mut copied = vec![0; 200_000];
+                reader.read_exact(&mut copied).map(|()| copied)
+            });
+            assert_eq!(drain.run(None), Ok(Pause::Ended));
+            copying.join().expect("no panic").expect("all of it")
+        });
+        assert!(copied == content);
+        assert!(place.content() == content);
+    }
+}

@@ -1,0 +1,68 @@
+//! A second reader of the kept bytes, who cannot harm the log.
+
+use crate::drain::Pause;
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
+use weir_common::Errno;
+use weir_common::sys::streams::{self, PIPE_ATOMIC_BYTES};
+
+/// Copies kept bytes to another descriptor until that fails.
+#[derive(Debug)]
+pub(crate) struct Tee<'a> {
+    /// `None` where there is none, or once it has ended.
+    copy: Option<BorrowedFd<'a>>,
+    /// The part of the drain's buffer that is still to be copied.
+    pending: Range<usize>,
+    failure: Option<Errno>,
+}
+
+impl<'a> Tee<'a> {
+    pub(crate) fn to(copy: Option<BorrowedFd<'a>>) -> Tee<'a> {
+        Tee { copy, pending: 0..0, failure: None }
+    }
+
+    pub(crate) fn failure(&self) -> Option<Errno> {
+        self.failure
+    }
+
+    /// The first `bytes` of the buffer are to be copied.
+    pub(crate) fn want(&mut self, bytes: usize) {
+        self.pending = 0..bytes;
+    }
+
+    /// Copies what is pending, at its reader's pace; says when an interrupt came first.
+    pub(crate) fn catch_up(
+        &mut self,
+        buffer: &[u8],
+        interrupt: Option<BorrowedFd<'_>>,
+    ) -> Option<Pause> {
+        while let (Some(copy), false) = (self.copy, self.pending.is_empty()) {
+            match copy_some(copy, &buffer[self.pending.clone()], interrupt) {
+                Ok(Some(taken)) => self.pending.start += taken,
+                Ok(None) => return Some(Pause::Interrupted),
+                Err(errno) => {
+                    self.copy = None;
+                    self.failure = Some(errno);
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Waits before it writes, and writes only what a ready pipe takes at once: a reader
+/// that has stopped reading never holds the drainer inside a write, where no interrupt
+/// would reach it. `None` is the interrupt.
+fn copy_some(
+    copy: BorrowedFd<'_>,
+    bytes: &[u8],
+    interrupt: Option<BorrowedFd<'_>>,
+) -> Result<Option<usize>, Errno> {
+    if !streams::writable_before(copy, interrupt)? {
+        return Ok(None);
+    }
+    match streams::write(copy, &bytes[..bytes.len().min(PIPE_ATOMIC_BYTES)]) {
+        Err(Errno::EAGAIN) => Ok(Some(0)),
+        other => other.map(Some),
+    }
+}
