@@ -1,0 +1,75 @@
+//! Help texts, one screen each.
+
+use super::options::{OPTIONS, Spec};
+use std::fmt::Write;
+
+pub(super) fn version() -> String {
+    format!("weir {}\n", env!("CARGO_PKG_VERSION"))
+}
+
+pub(super) fn overview() -> String {
+    String::from(
+        "weir runs one job, keeps its output inside an exact byte quota, and leaves\n\
+         proof of whether anything was cut.\n\
+         \n\
+         Usage:\n\
+         \x20 weir run [OPTIONS] [--] COMMAND [ARG]...   run a job (weir run --help)\n\
+         \x20 weir --help | --version\n\
+         \n\
+         Example:\n\
+         \x20 weir run --log build.log --quota 1M -- make\n\
+         \x20 cat .build.log.truncated.json\n\
+         \n\
+         The second file is the fact: quotaReached is true when the quota cut\n\
+         something, false when the log is proven to hold every byte. Without the file\n\
+         nothing is known.\n",
+    )
+}
+
+pub(super) fn run() -> String {
+    let mut text = String::from(
+        "Usage: weir run [OPTIONS] [--] COMMAND [ARG]...\n\
+         \n\
+         Runs a job whose output goes to a log of bounded size, with a fact beside it\n\
+         that says whether anything was cut. --log or --root is needed.\n\
+         \n",
+    );
+    for spec in &OPTIONS {
+        // Writing into a string cannot fail.
+        let _ = writeln!(text, "  {:22} {}", left_column(spec), spec.help);
+    }
+    text.push_str(
+        "\n\
+         SIZE is a number of bytes, or 64K, 64KiB, 65kB and so on. Every option can\n\
+         come from the environment: WEIR_QUOTA=1M for --quota 1M; the command line\n\
+         wins. A flag can be turned off: --tee=false. No WEIR_* variable reaches the job.\n\
+         \n\
+         Exit status: the job's own, or death by the job's signal. Without a job: 125\n\
+         weir refused, 126 COMMAND cannot be executed, 127 it was not found.\n\
+         \n\
+         Example: weir run --log build.log --quota 1M -- make -j4\n",
+    );
+    text
+}
+
+fn left_column(spec: &Spec) -> String {
+    match spec.value {
+        Some(value) => format!("--{} {value}", spec.long),
+        None => format!("--{}", spec.long),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_help_text_fits_a_screen() {
+        for text in [overview(), run(), version()] {
+            assert!(text.lines().count() <= 36, "{} lines", text.lines().count());
+            for line in text.lines() {
+                assert!(line.len() <= 80, "{} columns: {line}", line.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The command line: what was typed, not yet what it means.
+
+mod args;
+mod help;
+mod options;
+
+pub(crate) use args::Args;
+pub(crate) use options::{Name, VARIABLE_PREFIX};
+
+use crate::refusal::{Code, Refusal};
+use std::ffi::OsString;
+
+/// What the user wants.
+pub(crate) enum Request {
+    /// A text on standard output.
+    Print(String),
+    /// A job to be run.
+    Run(Box<Args>),
+}
+
+/// Reads the words after `weir`.
+pub(crate) fn understand(words: impl Iterator<Item = OsString>) -> Result<Request, Refusal> {
+    let mut words = words.peekable();
+    let Some(command) = words.next() else {
+        let refusal = Refusal::new(Code::Usage, "no command given");
+        return Err(refusal.hint("weir run --log FILE -- COMMAND, or weir --help"));
+    };
+    match command.to_str() {
+        Some("run") => args::read(words),
+        Some("--help" | "-h" | "help") => Ok(Request::Print(help::overview())),
+        Some("--version" | "-V") => Ok(Request::Print(help::version())),
+        _ => {
+            let what = format!("unknown command {}", command.to_string_lossy());
+            Err(Refusal::new(Code::Usage, what).hint("weir --help lists the commands"))
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The story of `weir run`.
+
+mod admission;
+mod fifo;
+mod fresh;
+mod job;
+mod log;
+pub(crate) mod place;
+mod records;
+mod watch;
+
+use crate::ending::Leave;
+use crate::plan::{Chatter, Output, Plan, Whereabouts};
+use crate::refusal::{Code, Refusal};
+use crate::voice::Voice;
+use fifo::Fifo;
+use job::{Setting, Start};
+use log::Log;
+use place::Directory;
+use records::Names;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::SystemTime;
+use watch::Outcome;
+use weir_common::sys::files::{self, Standard};
+use weir_common::sys::inherited;
+use weir_common::sys::signals::{READ_BY_LAUNCHER, SignalReader};
+use weir_common::{Counts, Errno, JobEnd};
+use weir_drainer::Drain;
+
+/// Runs one job. A refusal leaves nothing behind: whatever was made for this start is
+/// removed when the values that stand for it are dropped.
+pub(crate) fn run(plan: &Plan, voice: &mut Voice) -> Result<Leave, Refusal> {
+    // From here on a signal waits to be read, and ends nothing half-way.
+    let signals = SignalReader::new(READ_BY_LAUNCHER)
+        .map_err(|errno| Refusal::new(Code::System, "cannot read signals").because(errno))?;
+    let setting = Setting::take_over(plan, inherited::inherited())?;
+    if plan.chatter == Chatter::ErrorsOnly {
+        voice.quieten();
+    }
+    let admitted = admission::admit(plan)?;
+    let directory = admitted.log.make()?;
+    let receipt_directory = admitted.receipt.map(place::Site::make).transpose()?;
+    let names = Names::of(plan, &directory, receipt_directory.as_ref());
+    fresh::retire(plan, &directory, &names)?;
+    let log = Log::claim(plan, &directory)?;
+    keep_from_log(plan, &log, voice)?;
+    let records = names.reserve(plan)?;
+    let (fifo, ends) = Fifo::create(plan, &directory)?;
+    voice.admitted(plan);
+    if plan.whereabouts == Whereabouts::MadeUp {
+        voice.note(&format!("log {}", plan.log_path().display()));
+    }
+
+    let start = job::start(plan, &setting, ends.writer)?;
+    // The point of no return: a job runs, or the log is about to tell why none does.
+    // What fails from here on is remembered and reported, and ends nothing.
+    log.keep();
+    [Some(&directory), receipt_directory.as_ref()].into_iter().flatten().for_each(Directory::keep);
+    let (attempt, leave) = see_through(plan, start, ends.reader, &log, &signals, voice);
+    records.publish(plan, &log, &attempt, voice);
+    fifo.remove();
+    log.release();
+    Ok(leave)
+}
+
+/// Keeps weir's own standard output and error out of the log, whose length they would
+/// change behind the quota's back.
+fn keep_from_log(plan: &Plan, log: &Log<'_>, voice: &mut Voice) -> Result<(), Refusal> {
+    let is_log = |standard| {
+        files::status_of_standard(standard).is_some_and(|status| status.identity == log.identity())
+    };
+    if is_log(Standard::Error) {
+        voice.fall_silent();
+    }
+    if plan.output == Output::LogAndTee && is_log(Standard::Output) {
+        let refusal =
+            Refusal::new(Code::Usage, "--tee").because("standard output is the log itself");
+        return Err(refusal.hint("without --tee the job's output is in the log already"));
+    }
+    Ok(())
+}
+
+/// Drains what the job writes, and sees the job through to its end.
+fn see_through(
+    plan: &Plan,
+    start: Start,
+    source: OwnedFd,
+    log: &Log<'_>,
+    signals: &SignalReader,
+    voice: &mut Voice,
+) -> (Attempt, Leave) {
+    let started_at_ms = now_ms();
+    let start_bytes = log.start_bytes();
+    let mut drain = Drain::new(source, log.as_fd(), plan.remaining_bytes(start_bytes));
+    if plan.output == Output::LogAndTee {
+        drain = drain.tee(Standard::Output.borrow());
+    }
+    let (outcome, leave) = match start {
+        Start::Running(pid) => {
+            voice.started(pid);
+            watch::see_through(pid, &mut drain, signals, voice)
+        }
+        Start::Failed { refusal, errno, output } => {
+            voice.refused(&refusal);
+            job::tell_in_log(&refusal, output);
+            let outcome = watch::drain_rest(JobEnd::NeverStarted(errno), &mut drain, voice);
+            (outcome, Leave::Code(refusal.code().exit_code()))
+        }
+    };
+    // A reader that has seen enough is no failure.
+    if let Some(errno) = drain.tee_failure().filter(|errno| *errno != Errno::EPIPE) {
+        voice.failure(&format!("copying the log to standard output ended early: {errno}"));
+    }
+    let counts = Counts {
+        start_bytes,
+        kept_bytes: outcome.tally.kept_bytes,
+        dropped_bytes: outcome.tally.dropped_bytes,
+    };
+    (Attempt { started_at_ms, counts, outcome }, leave)
+}
+
+/// Everything that the records of one start tell.
+struct Attempt {
+    started_at_ms: u64,
+    counts: Counts,
+    outcome: Outcome,
+}
+
+/// The wall clock, in milliseconds since 1970.
+fn now_ms() -> u64 {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
+}

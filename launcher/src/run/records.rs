@@ -1,0 +1,275 @@
+//! The records of one start: room first, proof later, and then their names.
+
+use super::Attempt;
+use super::log::Log;
+use super::place::Directory;
+use super::watch::StreamEnd;
+use crate::plan::{Plan, Sync};
+use crate::refusal::{Code, Refusal, creation_code};
+use crate::voice::Voice;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use weir_common::sys::files;
+use weir_common::{
+    Capture, Draft, DraftName, Durability, Errno, FACT_BYTES_MAX, Fact, PublishError, Published,
+    RECEIPT_BYTES_MAX, Receipt, ReserveError,
+};
+
+/// Where one record goes.
+pub(super) struct Named<'d> {
+    what: &'static str,
+    pub(super) directory: &'d Directory,
+    pub(super) name: OsString,
+    draft_name: DraftName,
+    bytes_max: usize,
+}
+
+impl Named<'_> {
+    fn path(&self) -> PathBuf {
+        self.directory.path_of(&self.name)
+    }
+}
+
+/// Where this start's records go.
+pub(super) struct Names<'d> {
+    fact: Named<'d>,
+    receipt: Option<Named<'d>>,
+}
+
+impl<'d> Names<'d> {
+    pub(super) fn of(
+        plan: &Plan,
+        directory: &'d Directory,
+        receipt_directory: Option<&'d Directory>,
+    ) -> Names<'d> {
+        let fact = Named {
+            what: "fact",
+            directory,
+            name: plan.log.fact(),
+            draft_name: DraftName(plan.log.fact_draft()),
+            bytes_max: FACT_BYTES_MAX,
+        };
+        let receipt = plan.receipt.as_ref().zip(receipt_directory).map(|(receipt, directory)| {
+            let mut draft_name = OsString::from(".");
+            draft_name.push(&receipt.name);
+            draft_name.push(".tmp");
+            Named {
+                what: "receipt",
+                directory,
+                name: receipt.name.clone(),
+                draft_name: DraftName(draft_name),
+                bytes_max: RECEIPT_BYTES_MAX,
+            }
+        });
+        Names { fact, receipt }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Named<'d>> {
+        [&self.fact].into_iter().chain(&self.receipt)
+    }
+
+    /// Makes room for the records, so that a disk that fills up meanwhile still takes
+    /// them. A log whose records exist is sealed, and refused.
+    pub(super) fn reserve(&self, plan: &Plan) -> Result<Records<'_>, Refusal> {
+        self.iter().try_for_each(|record| must_be_free(plan, record))?;
+        let fact = Reserved::new(&self.fact)?;
+        let receipt = self.receipt.as_ref().map(Reserved::new).transpose()?;
+        Ok(Records { fact, receipt })
+    }
+}
+
+/// The records of a start: their room is reserved, their content is still to come.
+pub(super) struct Records<'d> {
+    fact: Reserved<'d>,
+    receipt: Option<Reserved<'d>>,
+}
+
+struct Reserved<'d> {
+    record: &'d Named<'d>,
+    draft: Draft<'d>,
+}
+
+impl<'d> Reserved<'d> {
+    fn new(record: &'d Named<'d>) -> Result<Reserved<'d>, Refusal> {
+        match Draft::reserve(record.directory, &record.draft_name, record.bytes_max) {
+            Ok(draft) => Ok(Reserved { record, draft }),
+            Err(why) => Err(refuse_reserving(record, why)),
+        }
+    }
+
+    fn publish(self, bytes: &[u8], durability: Durability, voice: &mut Voice) -> Result<(), Doubt> {
+        let what = self.record.what;
+        match self.draft.publish(&self.record.name, bytes, durability) {
+            Ok(Published::Ours) => {}
+            Ok(Published::AlreadyThere) => {
+                let reason = format!("another {what} took its name meanwhile, and stays");
+                return Err(Doubt::new(Errno::EEXIST, reason));
+            }
+            // It is there for all to see; that it may not survive a power cut is told.
+            Err(why @ PublishError::Directory(_)) => voice.failure(&format!("{what}: {why}")),
+            Err(why) => return Err(Doubt::new(why.errno(), format!("{what}: {why}"))),
+        }
+        voice.published(what, &self.record.path());
+        Ok(())
+    }
+}
+
+fn must_be_free(plan: &Plan, record: &Named<'_>) -> Result<(), Refusal> {
+    let refusal = || Refusal::new(Code::LogSealed, "cannot continue log").at(plan.log_path());
+    let (what, path) = (record.what, record.path());
+    match files::status_at(record.directory, &record.name) {
+        Err(Errno::ENOENT) => Ok(()),
+        Err(errno) => {
+            let refusal = Refusal::new(Code::System, format!("cannot look for {what}"));
+            Err(refusal.at(path).because(errno))
+        }
+        Ok(_) => Err(refusal().because(format_args!("its {what} {} exists", path.display())).hint(
+            "an attempt is run once: use another log, --root with a new attempt id, or --fresh",
+        )),
+    }
+}
+
+fn refuse_reserving(record: &Named<'_>, why: ReserveError) -> Refusal {
+    let code = match &why {
+        ReserveError::System(errno) => creation_code(*errno, Code::System),
+        ReserveError::Blocked(_) | ReserveError::Unsupported(_) => Code::RecordsUnsupported,
+    };
+    let what = format!("cannot reserve {}", record.what);
+    Refusal::new(code, what).at(record.path()).because(why)
+}
+
+/// Why nothing can be proven about a log.
+struct Doubt {
+    errno: Errno,
+    reason: String,
+}
+
+impl Doubt {
+    fn new(errno: Errno, reason: impl Into<String>) -> Doubt {
+        Doubt { errno, reason: reason.into() }
+    }
+}
+
+impl Records<'_> {
+    /// Publishes what is proven: the fact first, then the receipt, which tells what
+    /// became of the fact.
+    pub(super) fn publish(self, plan: &Plan, log: &Log<'_>, attempt: &Attempt, voice: &mut Voice) {
+        let durability = match plan.sync {
+            Sync::Full | Sync::Records => Durability::Synced,
+            Sync::None => Durability::Unsynced,
+        };
+        if durability == Durability::Synced {
+            for reserved in [&self.fact].into_iter().chain(&self.receipt) {
+                if let Err(errno) = reserved.record.directory.sync_parents() {
+                    voice.failure(&format!(
+                        "cannot put the new directory of {} on disk: {errno}",
+                        reserved.record.what
+                    ));
+                }
+            }
+        }
+        let proven = prove(plan, log, attempt).and_then(|quota_reached| {
+            let fact = fact(plan, attempt, quota_reached);
+            self.fact.publish(&fact.encode(), durability, voice).map(|()| quota_reached)
+        });
+        if let Some(reserved) = self.receipt {
+            let capture = match &proven {
+                Ok(true) => Capture::Truncated,
+                Ok(false) => Capture::Complete,
+                Err(doubt) => Capture::Failed(Some(doubt.errno)),
+            };
+            let receipt = receipt(plan, attempt, capture);
+            if let Err(doubt) = reserved.publish(&receipt.encode(), durability, voice) {
+                voice.failure(&doubt.reason);
+            }
+        }
+        tell(plan, attempt, &proven, voice);
+    }
+}
+
+/// Whether the quota cut anything, if that can be proven: the end of the stream was
+/// seen, every byte that was to be kept was, and the log is what weir opened and as
+/// long as it must be.
+fn prove(plan: &Plan, log: &Log<'_>, attempt: &Attempt) -> Result<bool, Doubt> {
+    let tally = attempt.outcome.tally;
+    match attempt.outcome.stream {
+        StreamEnd::Reached { .. } => {}
+        StreamEnd::Abandoned => {
+            let reason =
+                "a signal ended the wait for a background process that still held the output";
+            return Err(Doubt::new(Errno::EINTR, reason));
+        }
+        StreamEnd::Broken(errno) => {
+            return Err(Doubt::new(
+                errno,
+                format!("the output could not be read to its end: {errno}"),
+            ));
+        }
+    }
+    if let Some(errno) = tally.failure {
+        let reason = format!("a write failed after {} bytes: {errno}", tally.kept_bytes);
+        return Err(Doubt::new(errno, reason));
+    }
+    if plan.sync == Sync::Full {
+        log.sync()
+            .map_err(|errno| Doubt::new(errno, format!("it could not be put on disk: {errno}")))?;
+    }
+    match log.is_intact(tally.kept_bytes) {
+        Ok(true) => Ok(tally.quota_reached()),
+        Ok(false) => {
+            let reason = "it was replaced, or its length changed, behind weir's back";
+            Err(Doubt::new(Errno::ESTALE, reason))
+        }
+        Err(errno) => {
+            Err(Doubt::new(errno, format!("its name does not lead to it any more: {errno}")))
+        }
+    }
+}
+
+fn fact(plan: &Plan, attempt: &Attempt, quota_reached: bool) -> Fact {
+    let observed_at_ms = match attempt.outcome.stream {
+        StreamEnd::Reached { at_ms } => at_ms,
+        StreamEnd::Abandoned | StreamEnd::Broken(_) => attempt.outcome.finished_at_ms,
+    };
+    Fact {
+        run_id: plan.run_id.clone(),
+        attempt_id: plan.attempt_id.clone(),
+        log_artifact_id: plan.artifact_id.clone(),
+        quota: plan.quota,
+        quota_reached,
+        observed_at_ms,
+        counts: Some(attempt.counts),
+    }
+}
+
+fn receipt(plan: &Plan, attempt: &Attempt, capture: Capture) -> Receipt {
+    Receipt {
+        run_id: plan.run_id.clone(),
+        attempt_id: plan.attempt_id.clone(),
+        log_artifact_id: plan.artifact_id.clone(),
+        started_at_ms: attempt.started_at_ms,
+        // The wall clock may have been set back meanwhile.
+        finished_at_ms: attempt.outcome.finished_at_ms.max(attempt.started_at_ms),
+        job: attempt.outcome.job,
+        capture,
+        counts: attempt.counts,
+        usage: attempt.outcome.usage,
+    }
+}
+
+/// Says what a reader of the log must know: silent when all is well.
+fn tell(plan: &Plan, attempt: &Attempt, proven: &Result<bool, Doubt>, voice: &mut Voice) {
+    let path = plan.log_path();
+    match proven {
+        Ok(false) => {}
+        Ok(true) => voice.note(&format!(
+            "log {} was cut at its quota of {} bytes: {} bytes dropped",
+            path.display(),
+            plan.quota.bytes(),
+            attempt.counts.dropped_bytes
+        )),
+        Err(doubt) => {
+            voice.doubt(&format!("log {} may be incomplete: {}", path.display(), doubt.reason));
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Everything that weir says: lines on standard error, events on the status descriptor.
+//!
+//! Nobody has to listen. A reader that is gone, or does not read, costs weir nothing
+//! but the line; after the first one that fails the status descriptor is let go.
+
+use crate::ending::Leave;
+use crate::refusal::{Refusal, printable};
+use std::fmt::Write as _;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use weir_common::sys::files::Standard;
+use weir_common::sys::process::{End, Pid};
+use weir_common::sys::streams;
+
+/// Which lines standard error gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loudness {
+    /// Every line.
+    All,
+    /// `--quiet`: errors only.
+    ErrorsOnly,
+    /// None at all: it is closed, or it is the log itself.
+    Nothing,
+}
+
+pub(crate) struct Voice {
+    loudness: Loudness,
+    status: Option<OwnedFd>,
+}
+
+impl Voice {
+    pub(crate) fn new(error_is_open: bool) -> Voice {
+        let loudness = if error_is_open { Loudness::All } else { Loudness::Nothing };
+        Voice { loudness, status: None }
+    }
+
+    pub(crate) fn speak_to(&mut self, status: Option<OwnedFd>) {
+        self.status = status;
+    }
+
+    pub(crate) fn quieten(&mut self) {
+        if self.loudness == Loudness::All {
+            self.loudness = Loudness::ErrorsOnly;
+        }
+    }
+
+    /// Standard error is the log: a line there would be beyond the quota.
+    pub(crate) fn fall_silent(&mut self) {
+        self.loudness = Loudness::Nothing;
+    }
+
+    /// Prints what was asked for on standard output.
+    pub(crate) fn print(&mut self, text: &str) -> Leave {
+        let mut rest = text.as_bytes();
+        while !rest.is_empty() {
+            match streams::write(Standard::Output.borrow(), rest) {
+                Ok(taken) => rest = &rest[taken..],
+                Err(errno) => {
+                    self.error(&format!("weir: error[system]: cannot print: {errno}\n"));
+                    return Leave::Code(125);
+                }
+            }
+        }
+        Leave::Code(0)
+    }
+
+    /// A line about something that went well enough, or was asked for.
+    pub(crate) fn note(&mut self, line: &str) {
+        if self.loudness == Loudness::All {
+            self.error(&format!("weir: {}\n", printable(line)));
+        }
+    }
+
+    /// What keeps a log's state unknown: a note here, a warning for whoever has asked
+    /// for events.
+    pub(crate) fn doubt(&mut self, line: &str) {
+        self.note(line);
+        self.tell(Event::new("warning").text("message", line));
+    }
+
+    /// A failure of weir's own after the job's start.
+    pub(crate) fn failure(&mut self, message: &str) {
+        let message = printable(message);
+        if self.loudness != Loudness::Nothing {
+            self.error(&format!("weir: warning: {message}\n"));
+        }
+        self.tell(Event::new("warning").text("message", &message));
+    }
+
+    pub(crate) fn refused(&mut self, refusal: &Refusal) {
+        if self.loudness != Loudness::Nothing {
+            self.error(&refusal.to_string());
+        }
+        let event = Event::new("refused").text("code", refusal.code().as_str());
+        self.tell(event.text("message", &refusal.message()));
+    }
+
+    pub(crate) fn admitted(&mut self, plan: &crate::plan::Plan) {
+        let event = Event::new("admitted")
+            .text("runId", plan.run_id.as_str())
+            .text("attemptId", plan.attempt_id.as_str())
+            .text("logArtifactId", plan.artifact_id.as_str());
+        self.tell(event.text("log", &plan.log_path().to_string_lossy()));
+    }
+
+    pub(crate) fn started(&mut self, pid: Pid) {
+        self.tell(Event::new("started").number("pid", u64::from(pid.raw().unsigned_abs())));
+    }
+
+    pub(crate) fn exited(&mut self, end: End) {
+        let event = Event::new("exited");
+        self.tell(match end {
+            End::Code(code) => event.number("code", u64::from(code)),
+            End::Signal { number, .. } => event.number("signal", u64::from(number.unsigned_abs())),
+        });
+    }
+
+    pub(crate) fn drained(&mut self, kept_bytes: u64, dropped_bytes: u64) {
+        let event = Event::new("drained").number("keptBytes", kept_bytes);
+        self.tell(event.number("droppedBytes", dropped_bytes));
+    }
+
+    pub(crate) fn published(&mut self, record: &str, path: &Path) {
+        let event = Event::new("published").text("record", record);
+        self.tell(event.text("path", &path.to_string_lossy()));
+    }
+
+    fn error(&self, lines: &str) {
+        let _ = streams::write_without_waiting(Standard::Error.borrow(), lines.as_bytes());
+    }
+
+    fn tell(&mut self, event: Event) {
+        let Some(status) = &self.status else { return };
+        if streams::write_without_waiting(status, event.line().as_bytes()).is_err() {
+            // Half a line may be out; another behind it would not be one either.
+            self.status = None;
+        }
+    }
+}
+
+/// One status line: a JSON object whose first key is `event`.
+struct Event(String);
+
+impl Event {
+    fn new(name: &str) -> Event {
+        Event(format!("{{\"event\":\"{name}\""))
+    }
+
+    fn text(mut self, key: &str, value: &str) -> Event {
+        let value = serde_json::Value::from(value);
+        let _ = write!(self.0, ",\"{key}\":{value}");
+        self
+    }
+
+    fn number(mut self, key: &str, value: u64) -> Event {
+        let _ = write!(self.0, ",\"{key}\":{value}");
+        self
+    }
+
+    fn line(mut self) -> String {
+        self.0.push_str("}\n");
+        self.0
+    }
+}
