@@ -1,0 +1,207 @@
+//! The directories of a log: opened once, safe or refused, made only when admitted.
+
+use std::os::unix::fs::symlink;
+use weir_common::{ArtifactId, LogName};
+use weir_tests::{Place, Weir, needs_root};
+
+fn artifact() -> ArtifactId {
+    ArtifactId::of(&"r".parse().unwrap(), &"a".parse().unwrap())
+}
+
+fn rooted(place: &Place, root: &str) -> Weir {
+    let ids = place.bare().option("run-id", "r").option("attempt-id", "a");
+    ids.option("root", root).option("min-free", "0").sh("echo hi")
+}
+
+fn log_below(root: &str) -> String {
+    let name = LogName::of(&artifact());
+    format!("{root}/{}/{}", artifact().shard(), name.as_os_str().to_string_lossy())
+}
+
+#[test]
+fn a_root_and_its_shard_are_made_private_whatever_the_umask() {
+    for umask in ["000", "777"] {
+        let place = Place::new();
+        let under = format!("umask {umask}; exec \"$@\"");
+        rooted(&place, "root").under(&["sh", "-c", &under, "sh"]).run().exits(0).says("");
+        assert_eq!(place.read(&log_below("root")), b"hi\n");
+        let shard = format!("root/{}", artifact().shard());
+        assert_eq!((place.mode("root"), place.mode(&shard)), (0o700, 0o700), "umask {umask}");
+        let fact = LogName::of(&artifact()).fact();
+        assert!(place.at(&shard).join(fact).exists());
+    }
+}
+
+#[test]
+fn a_root_may_be_written_in_any_way() {
+    let place = Place::new();
+    for (round, root) in ["root", "./root/", "root/../root", "/"].iter().enumerate() {
+        let absolute = place.at("root");
+        let root = if *root == "/" { absolute.to_str().unwrap() } else { root };
+        let weir = place.bare().option("run-id", "r").option("attempt-id", format!("a{round}"));
+        weir.option("root", root).option("min-free", "0").sh("echo hi").run().exits(0);
+    }
+    let logs = place.names().iter().filter(|name| name.ends_with(".log")).count();
+    assert_eq!(logs, 4, "{:?}", place.names());
+}
+
+#[test]
+fn the_working_directory_can_be_a_root() {
+    let place = Place::new();
+    rooted(&place, ".").run().exits(0).says("");
+    assert_eq!(place.read(&log_below(".")), b"hi\n");
+}
+
+#[test]
+fn a_root_whose_parent_is_missing_is_refused() {
+    let place = Place::new();
+    let done = rooted(&place, "no/such/root").run();
+    done.refused("system");
+    assert!(
+        done.stderr().contains("cannot open directory no/such: No such file or directory"),
+        "{done:?}"
+    );
+    assert_eq!(place.names(), [""; 0]);
+}
+
+#[test]
+fn a_log_whose_directory_is_missing_is_refused() {
+    let place = Place::new();
+    let done = place.bare().option("log", "missing/l").option("min-free", "0").sh("echo hi").run();
+    done.refused("system");
+    assert!(
+        done.stderr().contains("cannot open directory missing: No such file or directory"),
+        "{done:?}"
+    );
+}
+
+#[test]
+fn symlink_planted_as_root() {
+    let place = Place::new();
+    std::fs::create_dir(place.at("victim")).unwrap();
+    symlink("victim", place.at("root")).unwrap();
+    for root in ["root", "root/"] {
+        let done = rooted(&place, root).run();
+        done.refused("directory-unsafe");
+        assert!(
+            done.stderr().contains("cannot open directory root: it is a symbolic link"),
+            "{done:?}"
+        );
+    }
+    assert_eq!(place.names(), ["root", "victim/"]);
+}
+
+#[test]
+fn symlink_planted_as_shard() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.at("victim")).unwrap();
+    std::fs::create_dir(place.at("root")).unwrap();
+    symlink("../victim", place.at("root").join(artifact().shard())).unwrap();
+    rooted(&place, "root").run().refused("directory-unsafe");
+    assert!(!place.names().iter().any(|name| name.starts_with("victim/l")));
+}
+
+#[test]
+fn file_planted_as_shard() {
+    let place = Place::new();
+    std::fs::create_dir(place.at("root")).unwrap();
+    std::fs::write(place.at("root").join(artifact().shard()), "").unwrap();
+    let done = rooted(&place, "root").run();
+    done.refused("directory-unsafe");
+    assert!(done.stderr().contains("it is a regular file"), "{done:?}");
+}
+
+#[test]
+fn a_root_or_shard_that_others_may_write_is_refused_sticky_or_not() {
+    for mode in [0o777, 0o1777, 0o702] {
+        for unsafe_one in ["root", "shard"] {
+            let place = Place::new();
+            let shard = format!("root/{}", artifact().shard());
+            std::fs::create_dir_all(place.at(&shard)).unwrap();
+            place.set_mode("root", 0o700);
+            place.set_mode(if unsafe_one == "root" { "root" } else { &shard }, mode);
+            let done = rooted(&place, "root").run();
+            done.refused("directory-unsafe");
+            assert!(done.stderr().contains("others may write to it"), "{done:?}");
+            assert_eq!(place.names(), ["root/".to_owned(), format!("{shard}/")]);
+        }
+    }
+}
+
+#[test]
+fn somebody_elses_root_is_refused() {
+    if !needs_root("somebody_elses_root_is_refused") {
+        return;
+    }
+    let place = Place::new();
+    std::fs::create_dir(place.at("root")).unwrap();
+    std::os::unix::fs::chown(place.at("root"), Some(65534), None).unwrap();
+    let done = rooted(&place, "root").run();
+    done.refused("directory-unsafe");
+    assert!(done.stderr().contains("it belongs to somebody else"), "{done:?}");
+}
+
+#[test]
+fn a_logs_directory_that_others_may_write_must_be_sticky() {
+    let place = Place::new();
+    std::fs::create_dir(place.at("shared")).unwrap();
+    let weir = || place.bare().option("log", "shared/l").option("min-free", "0").sh("echo hi");
+    place.set_mode("shared", 0o777);
+    weir().run().refused("directory-unsafe");
+    assert_eq!(place.names(), ["shared/"]);
+    place.set_mode("shared", 0o1777);
+    weir().run().exits(0).says("");
+    assert_eq!(place.read("shared/l"), b"hi\n");
+}
+
+#[test]
+fn a_log_named_through_a_link_to_its_directory_is_fine() {
+    let place = Place::new();
+    std::fs::create_dir(place.at("real")).unwrap();
+    symlink("real", place.at("link")).unwrap();
+    place
+        .bare()
+        .option("log", "link/l")
+        .option("min-free", "0")
+        .sh("echo hi")
+        .run()
+        .exits(0)
+        .says("");
+    assert_eq!(place.read("real/l"), b"hi\n");
+}
+
+#[test]
+fn a_refusal_removes_the_directories_that_it_has_made_and_no_others() {
+    let place = Place::new();
+    // The FIFO's name is taken, which is found after root, shard and log were made.
+    let shard = format!("root/{}", artifact().shard());
+    let fifo = format!("{shard}/{}", LogName::of(&artifact()).fifo().to_string_lossy());
+    std::fs::create_dir_all(place.at(&shard)).unwrap();
+    std::fs::write(place.at(&fifo), "").unwrap();
+    let weir = rooted(&place, "root").option("receipt-root", "receipts");
+    weir.run().refused("fifo-blocked");
+    assert_eq!(place.names(), ["root/".to_owned(), format!("{shard}/"), fifo]);
+}
+
+#[test]
+fn a_made_up_attempt_says_where_its_log_is() {
+    let place = Place::new();
+    let weir = || place.bare().option("root", "root").option("min-free", "0");
+    let done = weir().sh("echo hi").run();
+    done.exits(0);
+    let said = done.stderr();
+    let log = said.strip_prefix("weir: log ").and_then(|said| said.strip_suffix('\n')).unwrap();
+    assert_eq!(place.read(log), b"hi\n");
+    weir().flag("quiet").sh("echo hi").run().exits(0).says("");
+    rooted(&place, "root").run().exits(0).says("");
+}
+
+#[test]
+fn a_directory_that_moves_during_the_run_takes_its_log_and_records_along() {
+    let place = Place::new();
+    std::fs::create_dir(place.at("before")).unwrap();
+    let weir = place.bare().option("log", "before/l").option("min-free", "0");
+    weir.sh("echo 1; mv before after; mkdir before; echo 2").run().exits(0).says("");
+    assert_eq!(place.read("after/l"), b"1\n2\n");
+    assert_eq!(place.names(), ["after/", "after/.l.truncated.json", "after/l", "before/"]);
+}

@@ -1,0 +1,103 @@
+//! A log that cannot be written any more: the job does not notice, and nothing false is
+//! claimed.
+
+use std::process::Command;
+use weir_common::sys::process::End;
+use weir_common::{Capture, Errno, JobEnd};
+use weir_tests::{Place, needs_namespaces, noise, weir_binary};
+
+/// Runs a script on a small tmpfs of its own, `small`, with the log `small/l` and the
+/// receipt `r.json` outside; the tmpfs is copied to `out` afterwards.
+fn on_small_disk(test: &str, size: &str, quota: &str, job: &str) -> Option<(Place, String)> {
+    let unshare = needs_namespaces(test)?;
+    let place = Place::new();
+    std::fs::create_dir(place.at("small")).unwrap();
+    std::fs::create_dir(place.at("out")).unwrap();
+    std::fs::write(place.at("content"), noise(1_000_000)).unwrap();
+    std::fs::write(place.at("job"), job).unwrap();
+    let script = "set -e; mount -t tmpfs -o size=$2 t small; set +e; \
+         \"$1\" run --log small/l --quota $3 --min-free 0 --receipt small/r.json -- sh job; \
+         echo rc=$?; cp -a small/. out";
+    let output = Command::new(unshare[0])
+        .args(&unshare[1..])
+        .args(["sh", "-c", script, "sh"])
+        .arg(weir_binary())
+        .args([size, quota])
+        .current_dir(place.path())
+        .output()
+        .unwrap();
+    let said =
+        String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+    Some((place, said))
+}
+
+#[test]
+fn a_disk_that_fills_up_costs_the_fact_and_nothing_else() {
+    // Somebody else takes 100,000 of the 300 KiB that were free at the start.
+    let job = "head -c 100000 /dev/zero >small/other; cat content; echo rc=$? >job.rc; exit 4";
+    let test = "a_disk_that_fills_up";
+    let Some((place, said)) = on_small_disk(test, "300k", "256K", job) else { return };
+    assert!(said.starts_with("rc=4\n"), "{said}");
+    assert!(said.contains("small/l may be incomplete: a write failed after "), "{said}");
+    assert!(said.ends_with(": No space left on device\n"), "{said}");
+    assert_eq!(place.read("job.rc"), b"rc=0\n");
+    let log = place.read("out/l");
+    assert!(log.len() > 150_000 && log == noise(1_000_000)[..log.len()], "{} bytes", log.len());
+    let receipt = place.receipt("out/r.json");
+    assert_eq!(receipt.job, JobEnd::Ended(End::Code(4)));
+    assert_eq!(receipt.capture, Capture::Failed(Some(Errno::ENOSPC)));
+    assert_eq!(receipt.counts.kept_bytes, log.len() as u64);
+    assert_eq!(receipt.counts.kept_bytes + receipt.counts.dropped_bytes, 1_000_000);
+    // Neither a fact nor the FIFO, nor a draft.
+    let left: Vec<String> =
+        place.names().into_iter().filter(|name| name.starts_with("out/")).collect();
+    assert_eq!(left, ["out/", "out/l", "out/other", "out/r.json"]);
+}
+
+#[test]
+fn nothing_is_kept_behind_a_hole_when_the_disk_recovers() {
+    // The job fills the rest of the disk, writes, frees it, and writes again.
+    let job = "cat /dev/zero >small/filler 2>/dev/null; head -c 8192 content; \
+               while [ $(stat -c %s small/l) -ne 0 ]; do :; done; rm small/filler; echo behind; exit 0";
+    let test = "nothing_is_kept_behind_a_hole";
+    let Some((place, said)) = on_small_disk(test, "300k", "64K", job) else { return };
+    assert!(said.starts_with("rc=0\n"), "{said}");
+    let log = place.read("out/l");
+    assert!(log == noise(1_000_000)[..log.len()], "{} bytes", log.len());
+    assert_eq!(place.receipt("out/r.json").capture, Capture::Failed(Some(Errno::ENOSPC)));
+    assert!(!place.at("out/.l.truncated.json").exists());
+}
+
+#[test]
+fn a_full_disk_still_takes_the_records_that_were_reserved() {
+    let job = "head -c 70000 content; cat /dev/zero >small/filler 2>/dev/null; exit 0";
+    let test = "a_full_disk_still_takes_the_records";
+    let Some((place, said)) = on_small_disk(test, "300k", "64K", job) else { return };
+    assert!(said.starts_with("rc=0\n"), "{said}");
+    assert_eq!(place.read("out/l"), noise(65_536));
+    assert_eq!(place.receipt("out/r.json").capture, Capture::Truncated);
+    let fact = weir_common::Fact::read(&place.at("out/.l.truncated.json")).unwrap().unwrap();
+    assert!(fact.quota_reached);
+}
+
+#[test]
+fn a_file_size_limit_is_like_a_full_disk_to_weir_and_a_limit_to_the_job() {
+    let place = Place::new();
+    // 40 KiB: more than a record, less than the quota.
+    let under = ["sh", "-c", "ulimit -f 80; exec \"$@\"", "sh"];
+    let script = "head -c 60000 /dev/zero; ulimit -f >limit; grep -E '^Sig(Ign|Blk)' /proc/self/status >signals; exit 6";
+    let done = place.weir().option("receipt", "r.json").under(&under).sh(script).run();
+    done.exits(6);
+    assert_eq!(place.read("l"), vec![0; 40 << 10]);
+    assert_eq!(place.receipt("r.json").capture, Capture::Failed(Some(Errno::EFBIG)));
+    assert_eq!(place.read("limit"), b"80\n");
+    // SIGXFSZ (25) is neither blocked nor ignored for the job.
+    let signals = String::from_utf8(place.read("signals")).unwrap();
+    assert_eq!(signals.lines().count(), 2);
+    for line in signals.lines() {
+        let set = u64::from_str_radix(line.rsplit('\t').next().unwrap(), 16).unwrap();
+        assert_eq!(set & (1 << 24), 0, "{line}");
+    }
+    let names = [".l.fifo", ".l.truncated.json"].map(|name| place.at(name).exists());
+    assert_eq!(names, [false, false]);
+}

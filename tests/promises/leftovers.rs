@@ -1,0 +1,84 @@
+//! What a killed weir leaves does not hinder the next start, and nothing else is touched.
+
+use std::process::Command;
+use weir_tests::{Place, eventually, needs_root};
+
+fn mkfifo(place: &Place, name: &str) {
+    assert!(Command::new("mkfifo").arg(place.at(name)).status().unwrap().success());
+}
+
+#[test]
+fn a_killed_weir_leaves_a_fifo_that_the_next_start_removes() {
+    let place = Place::new();
+    let running = place.weir().sh("echo $$ >pid; echo before; exec sleep 1000").spawn();
+    eventually("the job runs", || place.at("l").exists() && place.log() == "before\n");
+    running.signal("KILL");
+    running.wait().dies_by(9);
+    let job: u32 = String::from_utf8(place.read("pid")).unwrap().trim().parse().unwrap();
+    weir_tests::send("KILL", job);
+    assert_eq!(place.names(), [".l.fifo", "l", "pid"]);
+    place.weir().sh("echo after").run().exits(0).says("");
+    assert_eq!(place.log(), "before\nafter\n");
+    assert_eq!(place.names(), [".l.truncated.json", "l", "pid"]);
+    assert_eq!(place.fact().counts.unwrap().start_bytes, 7);
+}
+
+#[test]
+fn a_job_whose_weir_is_killed_meets_a_closed_pipe() {
+    let place = Place::new();
+    let script =
+        "trap '' PIPE; while echo x; do sleep 0.01; done 2>/dev/null; echo closed >verdict";
+    let running = place.weir().sh(script).spawn();
+    eventually("the job writes", || place.at("l").exists() && !place.read("l").is_empty());
+    running.signal("KILL");
+    running.wait().dies_by(9);
+    eventually("the job has noticed", || place.at("verdict").exists());
+    assert_eq!(place.fact_of("l"), None);
+}
+
+#[test]
+fn a_leftover_draft_does_not_hinder_a_start() {
+    let place = Place::new();
+    std::fs::write(place.at(".l.truncated.tmp"), "half a rec").unwrap();
+    place.weir().sh("echo hi").run().exits(0).says("");
+    assert!(!place.fact().quota_reached);
+}
+
+#[test]
+fn file_planted_as_fifo() {
+    let place = Place::new();
+    std::fs::write(place.at(".l.fifo"), "somebody's").unwrap();
+    let done = place.weir().sh("echo hi").run();
+    done.refused("fifo-blocked");
+    assert!(done.stderr().contains("a regular file has its name"), "{done:?}");
+    assert_eq!(place.names(), [".l.fifo"]);
+    assert_eq!(place.read(".l.fifo"), b"somebody's");
+}
+
+#[test]
+fn symlink_planted_as_fifo() {
+    let place = Place::new();
+    mkfifo(&place, "victim");
+    std::os::unix::fs::symlink("victim", place.at(".l.fifo")).unwrap();
+    place.weir().sh("echo hi").run().refused("fifo-blocked");
+    assert_eq!(place.names(), [".l.fifo", "victim"]);
+}
+
+#[test]
+fn somebody_elses_fifo_planted_as_fifo() {
+    if needs_root("somebody_elses_fifo_planted_as_fifo") {
+        let place = Place::new();
+        mkfifo(&place, ".l.fifo");
+        std::os::unix::fs::chown(place.at(".l.fifo"), Some(65534), None).unwrap();
+        place.weir().sh("echo hi").run().refused("fifo-blocked");
+        assert_eq!(place.names(), [".l.fifo"]);
+    }
+}
+
+#[test]
+fn a_fifo_that_is_replaced_during_the_run_is_not_removed() {
+    let place = Place::new();
+    place.weir().sh("rm .l.fifo; echo mine >.l.fifo; echo hi").run().exits(0);
+    assert_eq!(place.read(".l.fifo"), b"mine\n");
+    assert_eq!(place.log(), "hi\n");
+}

@@ -1,0 +1,223 @@
+//! The log: a regular file of ours with one name and one owner, or no job.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+use weir_tests::{Place, QUOTA, eventually, needs_root};
+
+/// Plants something under the log's name, and checks that weir refuses it at once and
+/// leaves it alone.
+fn refused_as_log(what: &str, plant: impl FnOnce(&Place)) {
+    let place = Place::new();
+    plant(&place);
+    let names = place.names();
+    let done = place.weir().sh("echo hi; echo ran >ran").run();
+    done.refused("log-unsafe");
+    let start = format!("weir: error[log-unsafe]: cannot open log {}: ", place.at("l").display());
+    assert!(done.stderr().starts_with(&format!("{start}{what}\n")), "{done:?}");
+    assert_eq!(place.names(), names);
+}
+
+#[test]
+fn symlink_planted_as_log() {
+    refused_as_log("it is a symbolic link", |place| {
+        std::fs::write(place.at("victim"), "safe").unwrap();
+        symlink("victim", place.at("l")).unwrap();
+    });
+}
+
+#[test]
+fn dangling_symlink_planted_as_log() {
+    refused_as_log("it is a symbolic link", |place| symlink("nowhere", place.at("l")).unwrap());
+}
+
+#[test]
+fn fifo_planted_as_log() {
+    refused_as_log("it is a FIFO", |place| {
+        assert!(Command::new("mkfifo").arg(place.at("l")).status().unwrap().success());
+    });
+}
+
+#[test]
+fn hard_link_planted_as_log() {
+    refused_as_log("it has 2 names (hard links)", |place| {
+        std::fs::write(place.at("victim"), "safe").unwrap();
+        std::fs::hard_link(place.at("victim"), place.at("l")).unwrap();
+    });
+}
+
+#[test]
+fn directory_planted_as_log() {
+    refused_as_log("it is a directory", |place| std::fs::create_dir(place.at("l")).unwrap());
+}
+
+#[test]
+fn socket_planted_as_log() {
+    refused_as_log("it is a socket", |place| {
+        std::os::unix::net::UnixListener::bind(place.at("l")).unwrap();
+    });
+}
+
+#[test]
+fn device_planted_as_log() {
+    if needs_root("device_planted_as_log") {
+        refused_as_log("it is a device", |place| {
+            let made = Command::new("mknod").arg(place.at("l")).args(["c", "1", "3"]).status();
+            assert!(made.unwrap().success());
+        });
+    }
+}
+
+#[test]
+fn somebody_elses_file_planted_as_log() {
+    if needs_root("somebody_elses_file_planted_as_log") {
+        refused_as_log("it belongs to somebody else", |place| {
+            std::fs::write(place.at("l"), "").unwrap();
+            std::os::unix::fs::chown(place.at("l"), Some(65534), None).unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_log_above_the_quota_is_refused() {
+    let place = Place::new();
+    std::fs::write(place.at("l"), vec![0; QUOTA + 1]).unwrap();
+    let done = place.weir().sh("echo hi").run();
+    done.refused("log-over-quota");
+    assert!(done.stderr().contains("it has 65537 bytes already, the quota is 65536"), "{done:?}");
+    assert_eq!(place.names(), ["l"]);
+}
+
+#[test]
+fn a_second_weir_on_one_log_is_refused_and_disturbs_nothing() {
+    let place = Place::new();
+    std::fs::write(place.at("go"), "").unwrap();
+    let first =
+        place.weir().sh("echo ready; while [ -e go ]; do sleep 0.01; done; echo done").spawn();
+    eventually("the first one runs", || place.at("l").exists() && place.log() == "ready\n");
+    for _ in 0..20 {
+        place.weir().sh("echo intruder").run().refused("log-busy");
+        place.weir().flag("fresh").sh("echo intruder").run().refused("log-busy");
+    }
+    std::fs::remove_file(place.at("go")).unwrap();
+    first.wait().exits(0).says("");
+    assert_eq!(place.log(), "ready\ndone\n");
+    assert!(!place.fact().quota_reached);
+}
+
+#[test]
+fn of_many_started_together_exactly_one_runs() {
+    let place = Place::new();
+    for round in 0..10 {
+        let log = format!("l{round}");
+        let start = |n: usize| {
+            let weir =
+                place.bare().option("log", &log).option("quota", "64K").option("min-free", "0");
+            weir.sh(&format!("echo {n}; echo {n} >>ran{round}")).spawn()
+        };
+        let running: Vec<_> = (0..8).map(start).collect();
+        let done: Vec<_> = running.into_iter().map(|one| one.wait()).collect();
+        let refused = done.iter().filter(|one| !one.stderr().is_empty());
+        for one in refused.clone() {
+            let stderr = one.stderr();
+            assert!(stderr.contains("[log-busy]") || stderr.contains("[log-sealed]"), "{one:?}");
+            one.exits(125);
+        }
+        assert_eq!(refused.count(), 7);
+        assert_eq!(place.read(&log), place.read(&format!("ran{round}")));
+        assert_eq!(place.read(&log).len(), 2);
+        assert!(place.fact_of(&log).is_some());
+    }
+}
+
+#[test]
+fn the_lock_is_free_again_when_weir_has_ended() {
+    let place = Place::new();
+    place.weir().sh("echo hi").run().exits(0);
+    let locked = Command::new("flock").arg("-n").arg(place.at("l")).arg("true").status();
+    assert!(locked.unwrap().success());
+}
+
+#[test]
+fn the_job_never_holds_the_log() {
+    let place = Place::new();
+    place.weir().sh("ls -l /proc/self/fd >fds").run().exits(0);
+    let listed = String::from_utf8(place.read("fds")).unwrap();
+    assert!(!listed.contains("/l\n"), "{listed}");
+}
+
+fn appended(place: &Place) -> std::fs::File {
+    OpenOptions::new().append(true).create(true).open(place.at("l")).unwrap()
+}
+
+/// Opens descriptor 9 as the shell does, and runs weir with it.
+fn with_nine(redirection: &str) -> [String; 4] {
+    ["sh".into(), "-c".into(), format!("exec \"$@\" 9{redirection}"), "sh".into()]
+}
+
+fn run_with_nine(place: &Place, redirection: &str) -> weir_tests::Done {
+    let under = with_nine(redirection);
+    let under: Vec<&str> = under.iter().map(String::as_str).collect();
+    place.weir().option("log-fd", "9").sh("echo hi; ls /proc/self/fd >fds").under(&under).run()
+}
+
+#[test]
+fn a_log_that_the_caller_has_opened_is_used_and_kept_from_the_job() {
+    let place = Place::new();
+    drop(appended(&place));
+    place.set_mode("l", 0o600);
+    run_with_nine(&place, ">>l").exits(0).says("");
+    assert_eq!(place.log(), "hi\n");
+    assert!(!place.fact().quota_reached);
+    let fds = String::from_utf8(place.read("fds")).unwrap();
+    assert!(!fds.lines().any(|line| line == "9"), "{fds}");
+}
+
+#[test]
+fn a_descriptor_that_is_not_the_log_is_refused() {
+    let place = Place::new();
+    drop(appended(&place));
+    for (redirection, why) in [
+        (">>other", "the descriptor of --log-fd leads to another file"),
+        (">l", "it is not in append mode"),
+        ("<l", "it is not open for writing"),
+        ("<&-", "Bad file descriptor"),
+        (">/dev/null", "it is not in append mode"),
+        (">>/dev/null", "it is a device"),
+    ] {
+        let done = run_with_nine(&place, redirection);
+        done.refused("log-unsafe");
+        assert!(done.stderr().contains(why), "{redirection}: {done:?}");
+        assert!(!place.at("fds").exists());
+    }
+    let _ = std::fs::remove_file(place.at("other"));
+    assert_eq!(place.names(), ["l"]);
+}
+
+#[test]
+fn a_caller_that_keeps_its_descriptor_open_finds_the_lock_free_afterwards() {
+    let place = Place::new();
+    let script = "exec 9>>l; \"$@\"; flock -n l echo free >after";
+    place
+        .weir()
+        .option("log-fd", "9")
+        .sh("echo hi")
+        .under(&["sh", "-c", script, "sh"])
+        .run()
+        .exits(0);
+    assert_eq!(place.read("after"), b"free\n");
+}
+
+#[test]
+fn weirs_own_lines_never_get_into_its_log() {
+    let place = Place::new();
+    // Standard error, and then the log's descriptor too, are the log itself.
+    let under = ["sh", "-c", "exec \"$@\" >>l 2>&1", "sh"];
+    place.weir().sh("head -c 70000 /dev/zero").under(&under).run().exits(0);
+    assert_eq!(place.read("l"), vec![0; QUOTA]);
+    assert!(place.fact().quota_reached);
+    let place = Place::new();
+    place.weir().option("log-fd", "2").sh("head -c 70000 /dev/zero").under(&under).run().exits(0);
+    assert_eq!(place.read("l"), vec![0; QUOTA]);
+    assert!(place.fact().quota_reached);
+}

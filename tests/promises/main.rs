@@ -1,0 +1,23 @@
+//! Every promise that weir makes, one file each, shown on the whole binary.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used)]
+
+mod admission;
+mod background;
+mod binary;
+mod command_line;
+mod directories;
+mod exit_status;
+mod facts;
+mod failing_disk;
+mod fresh;
+mod leftovers;
+mod log_file;
+mod publication;
+mod quota;
+mod receipts;
+mod signals;
+mod status_events;
+mod tee;
+mod the_job;
+mod tidy;

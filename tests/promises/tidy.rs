@@ -1,0 +1,154 @@
+//! The rules of the house.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use weir_tests::weir_binary;
+
+fn house() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = house().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()))
+}
+
+/// Every Rust file below these folders, with its path from the top.
+fn sources(folders: &[&str]) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut folders: Vec<PathBuf> = folders.iter().map(|folder| house().join(folder)).collect();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(house()).unwrap().to_string_lossy().into_owned();
+                found.push((name, std::fs::read_to_string(path).unwrap()));
+            }
+        }
+    }
+    assert!(found.len() > 1);
+    found
+}
+
+const CODE: [&str; 3] = ["common/src", "drainer/src", "launcher/src"];
+
+#[test]
+fn the_kernel_has_one_door() {
+    for (name, text) in sources(&CODE) {
+        let behind_the_door = name.starts_with("common/src/sys/");
+        for word in ["libc::", "rustix::", "unsafe {", "unsafe fn", "unsafe extern"] {
+            assert!(behind_the_door || !text.contains(word), "{name} has {word}");
+        }
+    }
+    for (root, word) in [
+        ("drainer/src/lib.rs", "#![forbid(unsafe_code)]"),
+        ("launcher/src/main.rs", "#![forbid(unsafe_code)]"),
+        ("tests/harness/lib.rs", "#![forbid(unsafe_code)]"),
+    ] {
+        assert!(read(root).contains(word), "{root}");
+    }
+}
+
+#[test]
+fn dependencies_point_one_way() {
+    let needs = |member: &str, other: &str| {
+        let manifest = read(format!("{member}/Cargo.toml"));
+        manifest.lines().any(|line| line.starts_with(&format!("weir-{other}")))
+    };
+    for (member, other, allowed) in [
+        ("common", "drainer", false),
+        ("common", "launcher", false),
+        ("drainer", "common", true),
+        ("drainer", "launcher", false),
+        ("launcher", "common", true),
+        ("launcher", "drainer", true),
+    ] {
+        assert_eq!(needs(member, other), allowed, "{member} needs {other}");
+    }
+}
+
+#[test]
+fn the_drainer_knows_no_paths_processes_or_signals() {
+    for (name, text) in sources(&["drainer/src"]) {
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        let code: String =
+            code.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+        for word in
+            ["Path", "std::fs", "std::process", "sys::process", "sys::signals", "sys::files"]
+        {
+            assert!(!code.contains(word), "{name} has {word}");
+        }
+    }
+}
+
+#[test]
+fn every_file_of_the_promises_is_run() {
+    let main = read("tests/promises/main.rs");
+    for (name, _) in sources(&["tests/promises"]) {
+        let module = name.strip_prefix("tests/promises/").unwrap().strip_suffix(".rs").unwrap();
+        assert!(module == "main" || main.contains(&format!("\nmod {module};\n")), "{name}");
+    }
+}
+
+#[test]
+fn every_dependency_has_its_reason() {
+    let manifest = read("Cargo.toml");
+    let (_, section) = manifest.split_once("[workspace.dependencies]").unwrap();
+    let section = section.split("\n[").next().unwrap();
+    let mut before = "";
+    for line in section.lines().filter(|line| !line.is_empty()) {
+        let is_ours = line.starts_with("weir-");
+        assert!(
+            line.starts_with('#') || is_ours || before.starts_with('#'),
+            "no reason for {line}"
+        );
+        before = line;
+    }
+}
+
+#[test]
+fn every_option_is_in_help_and_readme_with_its_variable() {
+    let output = Command::new(weir_binary()).args(["run", "--help"]).output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    let readme = read("README.md");
+    let options: Vec<&str> = help
+        .lines()
+        .filter_map(|line| line.strip_prefix("  --"))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(options.len() >= 18, "{options:?}");
+    for option in options {
+        assert!(readme.contains(&format!("`--{option}")), "README lacks --{option}");
+    }
+}
+
+#[test]
+fn every_refusal_code_is_in_the_readme() {
+    let source = read("launcher/src/refusal.rs");
+    let codes: Vec<&str> = source
+        .lines()
+        .filter(|line| line.ends_with("125;") || line.ends_with("126;") || line.ends_with("127;"))
+        .filter_map(|line| line.split('"').nth(1))
+        .collect();
+    assert_eq!(codes.len(), 14, "{codes:?}");
+    let readme = read("README.md");
+    for code in codes {
+        assert!(readme.contains(&format!("`{code}`")), "README lacks {code}");
+    }
+}
+
+#[test]
+fn nothing_is_left_half_done() {
+    for (name, text) in sources(&["common", "drainer", "launcher", "tests"]) {
+        if name.ends_with("tidy.rs") {
+            continue;
+        }
+        for word in
+            ["TODO", "FIXME", "XXX", "todo!(", "unimplemented!(", "#[ignore", "allow(dead_code)"]
+        {
+            assert!(!text.contains(word), "{name} has {word}");
+        }
+    }
+}
