@@ -72,14 +72,15 @@ fn one_that_is_there_seals_its_log() {
 
 #[test]
 fn anything_under_its_name_seals_the_log_and_stays() {
-    let plant: [(&str, fn(&Place)); 3] = [
+    type Plant = fn(&Place);
+    let plants: [(&str, Plant); 3] = [
         ("dangling symlink", |place| {
             std::os::unix::fs::symlink("nowhere", place.at(FACT)).unwrap()
         }),
         ("directory", |place| std::fs::create_dir(place.at(FACT)).unwrap()),
         ("empty file", |place| std::fs::write(place.at(FACT), "").unwrap()),
     ];
-    for (what, plant) in plant {
+    for (what, plant) in plants {
         let place = Place::new();
         plant(&place);
         let names = place.names();
