@@ -1,13 +1,16 @@
 //! The loop between a stream and its log.
 
 use crate::meter::{Meter, Tally};
-use crate::tee::Tee;
+use crate::tee::{Progress, Tee};
 use std::os::fd::{AsFd, BorrowedFd};
 use weir_common::Errno;
 use weir_common::sys::streams;
 
 /// How much is read at once: what a pipe of the default size holds.
 const BUFFER_BYTES: usize = 64 << 10;
+
+/// The most that a pipe holds, unless root has raised it: `/proc/sys/fs/pipe-max-size`.
+const PIPE_BYTES_MAX: usize = 1 << 20;
 
 /// How often in a row a read may fail before the source is given up.
 const READ_FAILURES_MAX: u32 = 1000;
@@ -62,8 +65,8 @@ impl<'a, Source: AsFd, Log: AsFd> Drain<'a, Source, Log> {
     pub fn run(&mut self, interrupt: Option<BorrowedFd<'_>>) -> Result<Pause, Errno> {
         let mut failures_in_a_row = 0;
         loop {
-            if let Some(pause) = self.tee.catch_up(&self.buffer, interrupt) {
-                return Ok(pause);
+            if self.tee.catch_up(&self.buffer, interrupt) == Progress::Interrupted {
+                return Ok(Pause::Interrupted);
             }
             if let Some(pause) = self.wait(interrupt) {
                 return Ok(pause);
@@ -85,6 +88,24 @@ impl<'a, Source: AsFd, Log: AsFd> Drain<'a, Source, Log> {
             }
             failures_in_a_row = 0;
         }
+    }
+
+    /// Takes what the source holds at this moment, without waiting for more: the last
+    /// thing to do before a drain is given up after an interrupt. A writer that goes on
+    /// writing does not prolong it, and a tee gets nothing of it.
+    pub fn sweep(&mut self) -> Pause {
+        let mut left_bytes = PIPE_BYTES_MAX;
+        while left_bytes > 0 && streams::is_readable(&self.source) == Ok(true) {
+            match streams::read(&self.source, &mut self.buffer) {
+                Ok(0) => return Pause::Ended,
+                Ok(read_bytes) => {
+                    self.take(read_bytes);
+                    left_bytes = left_bytes.saturating_sub(read_bytes);
+                }
+                Err(_) => break,
+            }
+        }
+        Pause::Interrupted
     }
 
     /// What became of the bytes so far.
@@ -242,6 +263,21 @@ mod tests {
         drop(sink);
         assert_eq!(drain.run(None), Ok(Pause::Ended));
         assert_eq!(place.content(), b"before after");
+    }
+
+    #[test]
+    fn a_sweep_takes_what_is_there_and_waits_for_nothing() {
+        let place = Place::new();
+        let log = place.log();
+        let (source, mut sink) = pipe().expect("a pipe");
+        let mut drain = Drain::new(source, &log, 5);
+        assert_eq!(drain.sweep(), Pause::Interrupted);
+        sink.write_all(b"written").expect("write");
+        assert_eq!(drain.sweep(), Pause::Interrupted);
+        assert_eq!(place.content(), b"writt");
+        assert_eq!(drain.tally().dropped_bytes, 2);
+        drop(sink);
+        assert_eq!(drain.sweep(), Pause::Ended);
     }
 
     #[test]

@@ -1,10 +1,18 @@
 //! A second reader of the kept bytes, who cannot harm the log.
 
-use crate::drain::Pause;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use weir_common::Errno;
 use weir_common::sys::streams::{self, PIPE_ATOMIC_BYTES};
+
+/// How far a tee has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Nothing is pending.
+    CaughtUp,
+    /// An interrupt came first; what is pending stays so.
+    Interrupted,
+}
 
 /// Copies kept bytes to another descriptor until that fails.
 #[derive(Debug)]
@@ -30,23 +38,23 @@ impl<'a> Tee<'a> {
         self.pending = 0..bytes;
     }
 
-    /// Copies what is pending, at its reader's pace; says when an interrupt came first.
+    /// Copies what is pending, at its reader's pace.
     pub(crate) fn catch_up(
         &mut self,
         buffer: &[u8],
         interrupt: Option<BorrowedFd<'_>>,
-    ) -> Option<Pause> {
+    ) -> Progress {
         while let (Some(copy), false) = (self.copy, self.pending.is_empty()) {
             match copy_some(copy, &buffer[self.pending.clone()], interrupt) {
                 Ok(Some(taken)) => self.pending.start += taken,
-                Ok(None) => return Some(Pause::Interrupted),
+                Ok(None) => return Progress::Interrupted,
                 Err(errno) => {
                     self.copy = None;
                     self.failure = Some(errno);
                 }
             }
         }
-        None
+        Progress::CaughtUp
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod cli;
 mod ending;
+mod place;
 mod plan;
 mod refusal;
 mod run;

@@ -61,15 +61,15 @@ fn wrong_words_are_refused_with_what_where_and_what_to_do() {
         ),
         (
             &["run", "--log", "l", "--profile", "huge", "true"],
-            "--profile huge: it is neither edge nor standalone",
+            "--profile huge: it is not one of standalone, edge",
         ),
         (
             &["run", "--log", "l", "--sync", "some", "true"],
-            "--sync some: it is none of full, records, none",
+            "--sync some: it is not one of full, records, none",
         ),
         (
             &["run", "--log", "l", "--stdin", "file", "true"],
-            "--stdin file: it is neither inherit nor null",
+            "--stdin file: it is not one of inherit, null",
         ),
         (
             &["run", "--log", "l", "--tee=maybe", "true"],

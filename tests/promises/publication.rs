@@ -1,47 +1,30 @@
 //! Records get their names in the best way that the system has, found out at the start.
 
 use std::process::Command;
-use weir_tests::{Done, Place, needs};
+use weir_tests::{Done, Place, Weir, needs};
 
-/// A weir under strace, with faults to inject.
-fn with_faults(test: &str, place: &Place, faults: &[&str]) -> Option<Done> {
+/// A weir with a receipt, under strace, which notes these calls in `trace` and answers
+/// some of them with faults.
+fn traced(test: &str, place: &Place, calls: &str, faults: &[&str]) -> Option<Weir> {
     if !needs(test, "strace") {
         return None;
     }
-    let mut under = vec![
-        "strace",
-        "-f",
-        "-qq",
-        "-o",
-        "trace",
-        "-b",
-        "execve",
-        "-e",
-        "trace=openat,linkat,renameat2,fsync,fdatasync",
-    ];
+    let calls = format!("trace={calls}");
+    let mut under = vec!["strace", "-f", "-qq", "-o", "trace", "-b", "execve", "-e", &calls];
     for fault in faults {
         under.extend(["-e", fault]);
     }
-    Some(place.weir().option("receipt", "r.json").under(&under).sh("echo hi").run())
+    Some(place.weir().option("receipt", "r.json").sh("echo hi").under(&under))
+}
+
+const NAMING: &str = "openat,linkat,renameat2,fsync,fdatasync";
+
+fn with_faults(test: &str, place: &Place, faults: &[&str]) -> Option<Done> {
+    traced(test, place, NAMING, faults).map(Weir::run)
 }
 
 fn trace(place: &Place) -> String {
     String::from_utf8_lossy(&place.read("trace")).into_owned()
-}
-
-/// Which openat of a run makes the n-th unnamed file, counted from 1.
-fn unnamed_opens(test: &str) -> Option<Vec<usize>> {
-    let place = Place::new();
-    with_faults(test, &place, &[])?.exits(0);
-    let trace = trace(&place);
-    let opens = trace.lines().filter(|line| line.contains("openat("));
-    Some(
-        opens
-            .enumerate()
-            .filter(|(_, line)| line.contains("O_TMPFILE"))
-            .map(|(at, _)| at + 1)
-            .collect(),
-    )
 }
 
 fn published_all_the_same(place: &Place, done: &Done) {
@@ -55,22 +38,37 @@ fn published_all_the_same(place: &Place, done: &Done) {
 #[test]
 fn without_unnamed_files_a_draft_is_linked() {
     let test = "without_unnamed_files";
-    let Some(opens) = unnamed_opens(test) else { return };
-    assert_eq!(opens.len(), 2, "one for the fact, one for the receipt");
     let place = Place::new();
-    // The draft of the fact is one openat more, which the receipt's then follows.
-    let first = format!("inject=openat:error=EOPNOTSUPP:when={}", opens[0]);
-    let second = format!("inject=openat:error=EOPNOTSUPP:when={}", opens[1] + 1);
-    for faults in [[first.as_str(), ""], [second.as_str(), ""]] {
-        let faults: Vec<&str> = faults.into_iter().filter(|fault| !fault.is_empty()).collect();
-        if faults[0] == second {
-            continue;
-        }
-        let done = with_faults(test, &place, &faults).unwrap();
-        assert!(trace(&place).contains("INJECTED"));
-        assert!(trace(&place).contains("\".l.truncated.tmp\""), "{}", trace(&place));
-        published_all_the_same(&place, &done);
+    let Some(done) = with_faults(test, &place, &[]) else { return };
+    done.exits(0);
+    let unnamed_at: Vec<usize> = trace(&place)
+        .lines()
+        .filter(|line| line.contains("openat("))
+        .zip(1..)
+        .filter(|(line, _)| line.contains("O_TMPFILE"))
+        .map(|(_, at)| at)
+        .collect();
+    let &[first, second] = unnamed_at.as_slice() else { panic!("{unnamed_at:?}") };
+    // The named draft of the fact is an openat more before the receipt's.
+    let fault = format!(
+        "inject=openat:error=EOPNOTSUPP:when={first}..{0}+{1}",
+        second + 1,
+        second + 1 - first
+    );
+    let place = Place::new();
+    let Some(done) = with_faults(test, &place, &[&fault]) else { return };
+    let trace = trace(&place);
+    assert_eq!(trace.matches("(INJECTED)").count(), 2, "{trace}");
+    assert!(
+        trace
+            .lines()
+            .filter(|line| line.contains("(INJECTED)"))
+            .all(|line| line.contains("O_TMPFILE"))
+    );
+    for draft in [".l.truncated.tmp", ".r.json.tmp"] {
+        assert!(trace.contains(&format!("\"{draft}\", O_WRONLY|O_CREAT|O_EXCL")), "{trace}");
     }
+    published_all_the_same(&place, &done);
 }
 
 #[test]
@@ -114,23 +112,11 @@ fn syncs_come_in_the_promised_order() {
 
 #[test]
 fn less_is_synced_when_less_is_asked_for() {
-    if !needs("less_is_synced", "strace") {
-        return;
-    }
-    for (sync, calls) in [("records", 2), ("none", 0)] {
+    for (sync, calls) in [("records", 4), ("none", 0)] {
         let place = Place::new();
-        let under = [
-            "strace",
-            "-f",
-            "-qq",
-            "-o",
-            "trace",
-            "-b",
-            "execve",
-            "-e",
-            "trace=fsync,fdatasync,sync_file_range,syncfs,sync",
-        ];
-        place.weir().option("sync", sync).under(&under).sh("echo hi").run().exits(0);
+        let every = "fsync,fdatasync,sync_file_range,syncfs,sync,msync";
+        let Some(weir) = traced("less_is_synced", &place, every, &[]) else { return };
+        weir.option("sync", sync).run().exits(0);
         let trace = trace(&place);
         let synced = trace.lines().filter(|line| line.contains("sync(")).count();
         assert_eq!(synced, calls, "{sync}: {trace}");

@@ -1,4 +1,4 @@
-//! Process ids, reaping, and the ways to leave.
+//! Process ids, signals to them, reaping, and dying.
 
 use super::errno::Errno;
 use super::signals::{self, Disposition};
@@ -127,6 +127,15 @@ fn usage_of(raw: &libc::rusage) -> Usage {
     }
 }
 
+/// Sends a signal, real-time ones too: kill(2).
+pub fn send(to: Pid, signal: i32) -> Result<(), Errno> {
+    // SAFETY: kill(2) takes two numbers; a `Pid` is positive, so it is one process.
+    match unsafe { libc::kill(to.raw(), signal) } {
+        0 => Ok(()),
+        _ => Err(Errno::last()),
+    }
+}
+
 /// Ends this process by the signal that ended its job, without a core dump of its own.
 ///
 /// Returns where that cannot be: the signal does not kill, or this is process 1.
@@ -140,7 +149,7 @@ pub fn die_by(signal: i32) {
         return;
     }
     signals::dispose(signal, Disposition::Default);
-    if signals::send(Pid::own(), signal).is_ok() {
+    if send(Pid::own(), signal).is_ok() {
         signals::unblock(signal);
     }
 }

@@ -1,10 +1,9 @@
-//! Signal sets, the descriptor that signals are read from, and sending.
+//! Signal sets, and the descriptor that signals are read from.
 //!
 //! Sets are the kernel's own 64 bits and go to it directly: the C libraries keep
 //! some real-time signals to themselves, a launcher must pass them all.
 
 use super::errno::Errno;
-use super::process::Pid;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -198,9 +197,10 @@ impl SignalReader {
         let word = |at: usize| [info[at], info[at + 1], info[at + 2], info[at + 3]];
         let (signal, code) = (i32::from_ne_bytes(word(0)), i32::from_ne_bytes(word(8)));
         let sender = i32::from_ne_bytes(word(12));
+        let own = rustix::process::getpid().as_raw_nonzero().get();
         let origin = match code {
             libc::SI_KERNEL => Origin::Kernel,
-            _ if sender == Pid::own().raw() => Origin::Ourselves,
+            _ if sender == own => Origin::Ourselves,
             _ => Origin::Other,
         };
         Some(Arrived { signal, origin })
@@ -210,15 +210,6 @@ impl SignalReader {
 impl AsFd for SignalReader {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
-    }
-}
-
-/// Sends a signal, real-time ones too: kill(2).
-pub fn send(to: Pid, signal: i32) -> Result<(), Errno> {
-    // SAFETY: kill(2) takes two numbers; a `Pid` is positive, so it is one process.
-    match unsafe { libc::kill(to.raw(), signal) } {
-        0 => Ok(()),
-        _ => Err(Errno::last()),
     }
 }
 

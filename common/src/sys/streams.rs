@@ -26,6 +26,13 @@ pub fn first_readable<const N: usize>(descriptors: [BorrowedFd<'_>; N]) -> Resul
     first_ready(&mut asked, None).map(|ready| ready.unwrap_or(0))
 }
 
+/// Whether a read would not wait: there is something, or the end, or an error.
+pub fn is_readable(source: impl AsFd) -> Result<bool> {
+    let source = source.as_fd();
+    let mut asked = [PollFd::new(&source, PollFlags::IN)];
+    Ok(first_ready(&mut asked, Some(&NOW))?.is_some())
+}
+
 /// Waits until `sink` takes bytes (or has failed) or `interrupt` can be read;
 /// `true` when it was the sink.
 pub fn writable_before(sink: BorrowedFd<'_>, interrupt: Option<BorrowedFd<'_>>) -> Result<bool> {
@@ -46,8 +53,7 @@ pub fn write_without_waiting(sink: impl AsFd, bytes: &[u8]) -> Result<()> {
     let mut rest = bytes;
     while !rest.is_empty() {
         let mut asked = [PollFd::new(&sink, PollFlags::OUT)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        if first_ready(&mut asked, Some(&now))?.is_none() {
+        if first_ready(&mut asked, Some(&NOW))?.is_none() {
             return Err(Errno::EAGAIN);
         }
         // A pipe that is ready for writing has room for this much.
@@ -57,6 +63,8 @@ pub fn write_without_waiting(sink: impl AsFd, bytes: &[u8]) -> Result<()> {
     }
     Ok(())
 }
+
+const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 fn first_ready(asked: &mut [PollFd<'_>], limit: Option<&Timespec>) -> Result<Option<usize>> {
     rustix::io::retry_on_intr(|| poll(asked, limit))?;

@@ -1,6 +1,6 @@
 //! The look before anything is created: do the places exist, and is there room?
 
-use super::place::Site;
+use crate::place::Site;
 use crate::plan::{Beginning, Plan};
 use crate::refusal::{Code, Refusal};
 use weir_common::sys::files::{Kind, Space};

@@ -1,6 +1,6 @@
 //! The FIFO between the job and the drainer, there until the records are published.
 
-use super::place::Directory;
+use crate::place::Directory;
 use crate::plan::Plan;
 use crate::refusal::{Code, Refusal, creation_code};
 use std::ffi::OsString;

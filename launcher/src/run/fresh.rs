@@ -1,8 +1,8 @@
 //! `--fresh`: removing what an earlier start has left, and nothing else.
 
 use super::log;
-use super::place::Directory;
 use super::records::Names;
+use crate::place::Directory;
 use crate::plan::{Beginning, Plan};
 use crate::refusal::{Code, Refusal};
 use std::ffi::OsStr;

@@ -1,6 +1,6 @@
 //! The log: opened once, by one owner, and still the same file at the end.
 
-use super::place::Directory;
+use crate::place::Directory;
 use crate::plan::Plan;
 use crate::refusal::{Code, Refusal, creation_code};
 use std::cell::Cell;

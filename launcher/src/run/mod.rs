@@ -5,18 +5,17 @@ mod fifo;
 mod fresh;
 mod job;
 mod log;
-pub(crate) mod place;
 mod records;
 mod watch;
 
 use crate::ending::Leave;
+use crate::place::{Directory, Site};
 use crate::plan::{Chatter, Output, Plan, Whereabouts};
 use crate::refusal::{Code, Refusal};
 use crate::voice::Voice;
 use fifo::Fifo;
 use job::{Setting, Start};
 use log::Log;
-use place::Directory;
 use records::Names;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::SystemTime;
@@ -39,7 +38,7 @@ pub(crate) fn run(plan: &Plan, voice: &mut Voice) -> Result<Leave, Refusal> {
     }
     let admitted = admission::admit(plan)?;
     let directory = admitted.log.make()?;
-    let receipt_directory = admitted.receipt.map(place::Site::make).transpose()?;
+    let receipt_directory = admitted.receipt.map(Site::make).transpose()?;
     let names = Names::of(plan, &directory, receipt_directory.as_ref());
     fresh::retire(plan, &directory, &names)?;
     let log = Log::claim(plan, &directory)?;

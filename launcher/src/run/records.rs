@@ -2,8 +2,8 @@
 
 use super::Attempt;
 use super::log::Log;
-use super::place::Directory;
 use super::watch::StreamEnd;
+use crate::place::Directory;
 use crate::plan::{Plan, Sync};
 use crate::refusal::{Code, Refusal, creation_code};
 use crate::voice::Voice;

@@ -102,7 +102,12 @@ where
     let (stop, done) = (Wake::new()?, Wake::new()?);
     thread::scope(|scope| {
         let body = || {
-            let end = stream_end(drain.run(Some(stop.as_fd())));
+            let mut paused = drain.run(Some(stop.as_fd()));
+            if paused == Ok(Pause::Interrupted) {
+                // What the job itself has written is not lost by giving up.
+                paused = Ok(drain.sweep());
+            }
+            let end = stream_end(paused);
             done.raise();
             (end, drain.tally())
         };
@@ -143,12 +148,15 @@ fn drain_between<Source: AsFd, Log: AsFd>(
             watch.take_signals();
             continue;
         }
-        let paused = drain.run(Some(watch.signals.as_fd()));
+        let mut paused = drain.run(Some(watch.signals.as_fd()));
         watch.take_signals();
-        let waits_on = watch.patience == Patience::Endless;
-        if paused != Ok(Pause::Interrupted) || !waits_on {
-            watch.stream_ended(stream_end(paused), drain.tally());
+        if paused == Ok(Pause::Interrupted) {
+            if watch.patience == Patience::Endless {
+                continue;
+            }
+            paused = Ok(drain.sweep());
         }
+        watch.stream_ended(stream_end(paused), drain.tally());
     }
 }
 
@@ -191,7 +199,7 @@ impl Watch<'_> {
             match self.job {
                 Job::Running(pid) if is_for_job(arrived, self.leads_session) => {
                     // A job that has just ended is not reaped yet, so this is still it.
-                    let _ = signals::send(pid, arrived.signal);
+                    let _ = process::send(pid, arrived.signal);
                 }
                 Job::Ended { .. } if asks_to_end(arrived.signal) => {
                     self.patience = Patience::Exhausted;
