@@ -16,9 +16,10 @@ fn all_256_codes_are_the_jobs() {
 #[test]
 fn a_signal_that_ends_the_job_ends_weir() {
     let place = Place::new();
-    // Every signal that ends a process by default, without the real-time ones.
-    let terminating =
-        [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24, 25, 26, 27, 29, 30, 31];
+    // Every signal that ends a process by default; 32 reaches no job from here, since
+    // the C library that starts weir ignores it.
+    let named = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24, 25, 26, 27, 29, 30, 31];
+    let terminating = named.into_iter().chain(33..=64);
     for signal in terminating {
         let log = format!("l{signal}");
         let weir = place.bare().option("log", &log).option("min-free", "0").option("sync", "none");

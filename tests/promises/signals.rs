@@ -27,7 +27,8 @@ fn every_signal_is_forwarded_once() {
         eventually(expected, || place.at("l").exists() && place.log() == expected);
     };
     log_is(&expected);
-    // All but KILL, STOP, CHLD, the terminal's stops, and what the faults use.
+    // All but KILL, STOP, CHLD, the terminal's stops, what the faults use, and the two
+    // that C libraries keep from their programs.
     let left_out = [9, 19, 17, 20, 21, 22, 4, 5, 7, 8, 11, 31, 12, 32, 33];
     for number in (1..=64).filter(|number| !left_out.contains(number)) {
         running.signal(&number.to_string());
@@ -46,6 +47,16 @@ fn a_signal_ends_the_job_and_weir_with_it() {
     eventually("the job runs", || place.at("l").exists() && place.log() == "ready\n");
     running.signal("TERM");
     running.wait().dies_by(15).says("");
+    assert!(!place.fact().quota_reached);
+}
+
+#[test]
+fn the_signals_that_c_libraries_keep_to_themselves_are_forwarded_too() {
+    let place = Place::new();
+    let running = place.weir().sh("echo ready; exec sleep 1000").spawn();
+    eventually("the job runs", || place.at("l").exists() && place.log() == "ready\n");
+    running.signal("33");
+    running.wait().dies_by(33).says("");
     assert!(!place.fact().quota_reached);
 }
 

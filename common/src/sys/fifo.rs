@@ -1,7 +1,7 @@
 //! The FIFO between the job and the drainer: fifo(7).
 
 use super::errno::Errno;
-use super::files::{self, Kind};
+use super::files::{self, Identity, Kind};
 use rustix::fs::{self, FileType, Mode, OFlags};
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,6 +19,8 @@ pub struct Ends {
     pub reader: OwnedFd,
     /// Blocking and write-only: the job's standard output and error.
     pub writer: OwnedFd,
+    /// Which FIFO it is.
+    pub identity: Identity,
 }
 
 /// Opens both ends, the reader first. Never blocks.
@@ -36,5 +38,5 @@ pub fn open_at(directory: impl AsFd, name: &OsStr) -> Result<Ends, Errno> {
     }
     // The job's end blocks, as a program expects of its standard output.
     fs::fcntl_setfl(&writer, OFlags::empty())?;
-    Ok(Ends { reader, writer })
+    Ok(Ends { reader, writer, identity: one.identity })
 }

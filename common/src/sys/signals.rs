@@ -4,7 +4,6 @@
 //! some real-time signals to themselves, a launcher must pass them all.
 
 use super::errno::Errno;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// A set of signals as the kernel keeps it: signal n is bit n−1.
@@ -105,23 +104,32 @@ pub(crate) fn unblock(signal: i32) {
     change_mask(libc::SIG_UNBLOCK, Some(&SignalSet::bit(signal)));
 }
 
-/// Whether the process ignores the signal. Async-signal-safe.
-pub(crate) fn is_ignored(signal: i32) -> bool {
-    let mut old = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: a null new action only asks; the old one is written when it answers 0,
-    // and all zeroes (SIG_DFL) is a valid one when it does not.
-    let old = unsafe {
-        libc::sigaction(signal, std::ptr::null(), old.as_mut_ptr());
-        old.assume_init()
-    };
-    old.sa_sigaction == libc::SIG_IGN
-}
-
 /// What a signal does when nobody catches it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Disposition {
     Default,
     Ignored,
+}
+
+/// The kernel's sigaction, as far as it matters here: the handler comes first, and
+/// flags, restorer and mask behind it may all be zero for a signal without one. Larger
+/// than it is on any architecture.
+type KernelAction = [usize; 8];
+
+/// Exchanges what a signal does, by rt_sigaction(2) itself: the C libraries refuse to
+/// touch the real-time signals that they keep to themselves.
+fn exchange(signal: i32, new: Option<KernelAction>) -> KernelAction {
+    let mut old: KernelAction = [0; 8];
+    let new = new.as_ref().map_or(std::ptr::null(), |new| new.as_ptr());
+    // SAFETY: both pointers are null or lead to more bytes than the kernel's structure
+    // has, and SIG_DFL and SIG_IGN run no code of this process.
+    unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, new, old.as_mut_ptr(), SET_BYTES) };
+    old
+}
+
+/// Whether the process ignores the signal. Async-signal-safe.
+pub(crate) fn is_ignored(signal: i32) -> bool {
+    exchange(signal, None)[0] == libc::SIG_IGN
 }
 
 /// Sets what a signal does. Async-signal-safe.
@@ -130,8 +138,9 @@ pub(crate) fn dispose(signal: i32, how: Disposition) {
         Disposition::Default => libc::SIG_DFL,
         Disposition::Ignored => libc::SIG_IGN,
     };
-    // SAFETY: neither disposition runs any code of this process.
-    unsafe { libc::signal(signal, handler) };
+    let mut action: KernelAction = [0; 8];
+    action[0] = handler;
+    exchange(signal, Some(action));
 }
 
 /// Makes ended children wait to be reaped, whatever was inherited for SIGCHLD.

@@ -49,7 +49,7 @@ impl<'d> Fifo<'d> {
         let ends = fifo::open_at(directory, &fifo.name).map_err(|errno| {
             Refusal::new(Code::FifoUnsupported, "cannot open FIFO").at(&path).because(errno)
         })?;
-        fifo.identity = files::status(&ends.reader).ok().map(|status| status.identity);
+        fifo.identity = Some(ends.identity);
         Ok((fifo, ends))
     }
 

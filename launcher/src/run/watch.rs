@@ -6,7 +6,7 @@ use crate::voice::Voice;
 use std::os::fd::AsFd;
 use std::thread;
 use weir_common::sys::process::{self, End, Pid, Usage};
-use weir_common::sys::signals::{self, Arrived, Origin, SignalReader};
+use weir_common::sys::signals::{self, Arrived, Origin, READ_BY_LAUNCHER, SignalReader};
 use weir_common::sys::streams::{self, Wake};
 use weir_common::{Errno, JobEnd};
 use weir_drainer::{Drain, Pause, Tally};
@@ -102,6 +102,8 @@ where
     let (stop, done) = (Wake::new()?, Wake::new()?);
     thread::scope(|scope| {
         let body = || {
+            // Anew, since a C library may open it to signals of its own in a new thread.
+            signals::block(READ_BY_LAUNCHER);
             let mut paused = drain.run(Some(stop.as_fd()));
             if paused == Ok(Pause::Interrupted) {
                 // What the job itself has written is not lost by giving up.
@@ -112,6 +114,8 @@ where
             (end, drain.tally())
         };
         let thread = thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, body)?;
+        // And in the thread that makes one: glibc unblocks its two real-time signals here.
+        signals::block(READ_BY_LAUNCHER);
         let mut draining = Some(thread);
         while !watch.is_over() {
             let ready = match draining {
