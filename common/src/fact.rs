@@ -2,7 +2,9 @@
 
 use crate::canonical::{Fields, RecordError, Writer, if_canonical};
 use crate::reading::{ReadError, read_record};
+use crate::sys::files;
 use crate::{ArtifactId, AttemptId, Quota, RunId};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 /// The longest fact, in bytes.
@@ -131,7 +133,12 @@ impl Fact {
     /// Follows no symbolic link in the last component, never blocks, and accepts only
     /// a regular file of bounded size in canonical form.
     pub fn read(path: &Path) -> Result<Option<Fact>, ReadError> {
-        read_record(path, FACT_BYTES_MAX, Fact::decode)
+        Fact::read_at(files::here(), path)
+    }
+
+    /// The same, from an open directory where the path is relative.
+    pub fn read_at(directory: impl AsFd, path: &Path) -> Result<Option<Fact>, ReadError> {
+        read_record(directory, path, FACT_BYTES_MAX, Fact::decode)
     }
 }
 

@@ -13,7 +13,7 @@
 //! cannot be promised, and reserving says so.
 
 use crate::sys::errno::Errno;
-use crate::sys::files::{self, Kind};
+use crate::sys::files::{self, Kind, Lock, Strange};
 use crate::sys::links::{self, Unnamed};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -47,7 +47,9 @@ pub enum ReserveError {
     /// The system refused it, or its room.
     System(Errno),
     /// Something that is not an old draft of ours has the draft's name.
-    Blocked(Kind),
+    Blocked(Strange),
+    /// The draft of a start that still runs has the draft's name.
+    Busy,
     /// This file system can neither link nor rename without replacing.
     Unsupported(Errno),
 }
@@ -56,9 +58,10 @@ impl fmt::Display for ReserveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ReserveError::System(errno) => write!(f, "{errno}"),
-            ReserveError::Blocked(kind) => {
-                write!(f, "{kind} that is not ours has its draft's name")
+            ReserveError::Blocked(strange) => {
+                write!(f, "something has its draft's name, and {strange}")
             }
+            ReserveError::Busy => f.write_str("another start is about to publish it"),
             ReserveError::Unsupported(errno) => {
                 write!(f, "this file system cannot name a file without replacing another ({errno})")
             }
@@ -123,9 +126,9 @@ pub struct Draft<'d> {
 impl<'d> Draft<'d> {
     /// Makes a draft in an open directory, with room for `bytes_max` bytes.
     ///
-    /// A regular file of our own under the draft's name is taken for the leftover of
-    /// a killed start and replaced, so the caller must be the only one to publish
-    /// this record (a launcher holds the log's lock).
+    /// Where the draft has a name, it is locked (flock) as long as it lives. A small
+    /// regular file of our own under that name that nobody has locked is taken for the
+    /// leftover of a killed start and replaced; anything else is left alone, and refused.
     ///
     /// ```
     /// use std::ffi::OsStr;
@@ -149,9 +152,11 @@ impl<'d> Draft<'d> {
         bytes_max: usize,
     ) -> Result<Draft<'d>, ReserveError> {
         let directory = directory.as_fd();
-        let draft = match unnamed(directory) {
+        let mut trial = draft_name.0.clone();
+        trial.push("~");
+        let draft = match unnamed(directory, &trial) {
             Some(draft) => draft,
-            None => named(directory, &draft_name.0)?,
+            None => named(directory, &draft_name.0, &trial, bytes_max)?,
         };
         links::reserve(&draft.file, bytes_max).map_err(ReserveError::System)?;
         Ok(draft)
@@ -184,11 +189,13 @@ impl<'d> Draft<'d> {
         match (self.way, &self.name) {
             (Way::Unnamed(way), _) => links::link_unnamed(&self.file, way, self.directory, name),
             (Way::Link, Some(draft)) => {
+                self.must_have_name(draft)?;
                 links::link_named(self.directory, draft, name)?;
                 self.remove_name();
                 Ok(())
             }
             (Way::Rename, Some(draft)) => {
+                self.must_have_name(draft)?;
                 links::rename_without_replacing(self.directory, draft, name)?;
                 self.name = None;
                 Ok(())
@@ -197,8 +204,18 @@ impl<'d> Draft<'d> {
         }
     }
 
+    /// Whatever was put in the draft's place must not become the record.
+    fn must_have_name(&self, name: &OsStr) -> Result<(), Errno> {
+        let named = files::status_at(self.directory, name)?;
+        match named.identity == files::status(&self.file)?.identity {
+            true => Ok(()),
+            false => Err(Errno::ESTALE),
+        }
+    }
+
     fn remove_name(&mut self) {
-        if let Some(name) = self.name.take() {
+        let Some(name) = self.name.take() else { return };
+        if self.must_have_name(&name).is_ok() {
             // What cannot be removed is found and replaced by the next start.
             let _ = files::unlink_at(self.directory, &name);
         }
@@ -212,57 +229,90 @@ impl Drop for Draft<'_> {
 }
 
 /// A draft without a name, if this directory and this process can have and link one.
-fn unnamed(directory: BorrowedFd<'_>) -> Option<Draft<'_>> {
+fn unnamed<'d>(directory: BorrowedFd<'d>, trial: &OsStr) -> Option<Draft<'d>> {
     let file = links::create_unnamed(directory).ok()?;
     let ways = [Unnamed::Descriptor, Unnamed::Proc];
-    let way = ways.into_iter().find(|way| links::can_link_unnamed(&file, *way, directory))?;
+    let way = ways.into_iter().find(|way| links::can_tell_unnamed(&file, *way, directory))?;
+    if !links::links_unnamed(directory) {
+        // Seen to be believed, with another one: a file that has lost its first name
+        // cannot get a second.
+        let other = links::create_unnamed(directory).ok()?;
+        links::link_unnamed(&other, way, directory, trial).ok()?;
+        files::unlink_at(directory, trial).ok()?;
+    }
     Some(Draft { directory, file, name: None, way: Way::Unnamed(way) })
 }
 
 /// A draft with a name, and with a way to the final one that was tried out.
-fn named<'d>(directory: BorrowedFd<'d>, name: &OsStr) -> Result<Draft<'d>, ReserveError> {
-    let file = match links::create_named(directory, name) {
-        Err(Errno::EEXIST) => {
-            remove_leftover(directory, name)?;
-            links::create_named(directory, name)
-        }
-        other => other,
-    };
-    let file = file.map_err(ReserveError::System)?;
+fn named<'d>(
+    directory: BorrowedFd<'d>,
+    name: &OsStr,
+    trial: &OsStr,
+    bytes_max: usize,
+) -> Result<Draft<'d>, ReserveError> {
+    remove_leftover(directory, trial, bytes_max)?;
+    remove_leftover(directory, name, bytes_max)?;
+    let file = links::create_named(directory, name).map_err(ReserveError::System)?;
     // From here on dropping it removes the name.
     let mut draft = Draft { directory, file, name: Some(name.to_owned()), way: Way::Link };
-    draft.way = try_ways(directory, name)?;
+    // Locked before anybody else could take it for a leftover, or else theirs.
+    match files::lock(&draft.file) {
+        Ok(Lock::Taken) => {}
+        Ok(Lock::Busy) => return Err(ReserveError::Busy),
+        Err(errno) => return Err(ReserveError::System(errno)),
+    }
+    draft.must_have_name(name).map_err(|_| ReserveError::Busy)?;
+    draft.try_ways(trial)?;
     Ok(draft)
 }
 
-fn remove_leftover(directory: BorrowedFd<'_>, name: &OsStr) -> Result<(), ReserveError> {
-    let status = files::status_at(directory, name).map_err(ReserveError::System)?;
-    if status.kind != Kind::Regular || status.owner != crate::sys::process::effective_user() {
-        return Err(ReserveError::Blocked(status.kind));
+/// Removes what a killed start has left under a draft's name, and nothing else.
+fn remove_leftover(
+    directory: BorrowedFd<'_>,
+    name: &OsStr,
+    bytes_max: usize,
+) -> Result<(), ReserveError> {
+    let Some(status) =
+        files::ours_at(directory, name, Kind::Regular).map_err(ReserveError::Blocked)?
+    else {
+        return Ok(());
+    };
+    if status.bytes > bytes_max as u64 {
+        return Err(ReserveError::Blocked(Strange::Kind(Kind::Regular)));
     }
-    files::unlink_at(directory, name).map_err(ReserveError::System)
+    let file = files::open_log_at(directory, name).map_err(ReserveError::System)?;
+    match files::lock(&file) {
+        Ok(Lock::Taken) => {}
+        Ok(Lock::Busy) => return Err(ReserveError::Busy),
+        Err(errno) => return Err(ReserveError::System(errno)),
+    }
+    // It may have become a record meanwhile, and another draft have its name.
+    match files::status_at(directory, name) {
+        Ok(named) if named.identity == status.identity => {
+            files::unlink_at(directory, name).map_err(ReserveError::System)
+        }
+        _ => Err(ReserveError::Busy),
+    }
 }
 
-/// Links, or else moves, the draft to a name for trying and back.
-fn try_ways(directory: BorrowedFd<'_>, draft: &OsStr) -> Result<Way, ReserveError> {
-    let mut trial = draft.to_owned();
-    trial.push("~");
-    let linked = links::link_named(directory, draft, &trial);
-    if linked == Err(Errno::EEXIST) {
-        remove_leftover(directory, &trial)?;
+impl Draft<'_> {
+    /// Links, or else moves, the draft to a name for trying and back.
+    fn try_ways(&mut self, trial: &OsStr) -> Result<(), ReserveError> {
+        let Some(name) = self.name.clone() else { return Ok(()) };
+        if links::link_named(self.directory, &name, trial).is_ok() {
+            self.way = Way::Link;
+            return files::unlink_at(self.directory, trial).map_err(ReserveError::System);
+        }
+        self.way = Way::Rename;
+        let there = links::rename_without_replacing(self.directory, &name, trial);
+        there.map_err(ReserveError::Unsupported)?;
+        // Should it not come back, dropping it removes it from where it is.
+        self.name = Some(trial.to_owned());
+        let back = links::rename_without_replacing(self.directory, trial, &name);
+        back.map_err(ReserveError::Unsupported)?;
+        self.name = Some(name);
+        Ok(())
     }
-    let linked = match linked {
-        Err(Errno::EEXIST) => links::link_named(directory, draft, &trial),
-        other => other,
-    };
-    if linked.is_ok() {
-        files::unlink_at(directory, &trial).map_err(ReserveError::System)?;
-        return Ok(Way::Link);
-    }
-    links::rename_without_replacing(directory, draft, &trial)
-        .and_then(|()| links::rename_without_replacing(directory, &trial, draft))
-        .map(|()| Way::Rename)
-        .map_err(ReserveError::Unsupported)
 }
 
 #[cfg(test)]
@@ -273,6 +323,11 @@ mod tests {
 
     const NAME: &str = "record";
     const DRAFT: &str = ".record.tmp";
+    const TRIAL: &str = ".record.tmp~";
+
+    fn with_name(directory: BorrowedFd<'_>) -> Result<Draft<'_>, ReserveError> {
+        named(directory, OsStr::new(DRAFT), OsStr::new(TRIAL), 16)
+    }
 
     fn with_place(check: impl FnOnce(&Path, &OwnedFd)) {
         let place = tempfile::tempdir().expect("a directory");
@@ -295,8 +350,8 @@ mod tests {
         let ways = [Way::Unnamed(Unnamed::Proc), Way::Link, Way::Rename];
         ways.into_iter().map(move |way| {
             let mut draft = match way {
-                Way::Unnamed(_) => unnamed(directory).expect("O_TMPFILE"),
-                Way::Link | Way::Rename => named(directory, OsStr::new(DRAFT)).expect("a draft"),
+                Way::Unnamed(_) => unnamed(directory, OsStr::new(TRIAL)).expect("O_TMPFILE"),
+                Way::Link | Way::Rename => with_name(directory).expect("a draft"),
             };
             draft.way = way;
             draft
@@ -347,16 +402,40 @@ mod tests {
     #[test]
     fn an_old_draft_of_ours_is_replaced_and_anything_else_refused() {
         with_place(|place, directory| {
+            let directory = directory.as_fd();
             std::fs::write(place.join(DRAFT), b"old").expect("write");
-            std::fs::write(place.join(".record.tmp~"), b"old").expect("write");
-            let draft = named(directory.as_fd(), OsStr::new(DRAFT)).expect("replaced");
+            std::fs::write(place.join(TRIAL), b"old").expect("write");
+            let draft = with_name(directory).expect("replaced");
+            assert_eq!(names(place), [DRAFT]);
+            assert_eq!(with_name(directory).map(|_| ()), Err(ReserveError::Busy));
             assert_eq!(names(place), [DRAFT]);
             drop(draft);
+            assert_eq!(names(place), [""; 0]);
 
+            std::fs::write(place.join(DRAFT), b"seventeen bytes..").expect("write");
+            let large = ReserveError::Blocked(Strange::Kind(Kind::Regular));
+            assert_eq!(with_name(directory).map(|_| ()), Err(large));
+            std::fs::remove_file(place.join(DRAFT)).expect("remove");
             std::fs::create_dir(place.join(DRAFT)).expect("mkdir");
-            let refused = named(directory.as_fd(), OsStr::new(DRAFT)).map(|_| ());
-            assert_eq!(refused, Err(ReserveError::Blocked(Kind::Directory)));
+            let folder = ReserveError::Blocked(Strange::Kind(Kind::Directory));
+            assert_eq!(with_name(directory).map(|_| ()), Err(folder));
             assert_eq!(names(place), [DRAFT]);
+        });
+    }
+
+    #[test]
+    fn what_takes_a_drafts_place_never_becomes_the_record() {
+        with_place(|place, directory| {
+            for way in [Way::Link, Way::Rename] {
+                let mut draft = with_name(directory.as_fd()).expect("a draft");
+                draft.way = way;
+                std::fs::remove_file(place.join(DRAFT)).expect("remove");
+                std::fs::write(place.join(DRAFT), b"other").expect("write");
+                let published = draft.publish(OsStr::new(NAME), b"record", Durability::Synced);
+                assert_eq!(published, Err(PublishError::Name(Errno::ESTALE)), "{way:?}");
+                assert_eq!(names(place), [DRAFT], "{way:?}");
+                std::fs::remove_file(place.join(DRAFT)).expect("remove");
+            }
         });
     }
 

@@ -5,6 +5,7 @@ use crate::sys::errno::Errno;
 use crate::sys::files::{self, Kind};
 use crate::sys::streams;
 use std::fmt;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 /// Why a record could not be read. Its state is unknown.
@@ -21,10 +22,9 @@ enum Reason {
     Record(RecordError),
 }
 
-impl fmt::Display for ReadError {
+impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot read record {}: ", self.path.display())?;
-        match &self.reason {
+        match self {
             Reason::System(errno) => write!(f, "{errno}"),
             Reason::Kind(kind) => write!(f, "it is {kind}"),
             Reason::Record(error) => write!(f, "{error}"),
@@ -32,9 +32,20 @@ impl fmt::Display for ReadError {
     }
 }
 
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot read record {}: {}", self.path.display(), self.reason)
+    }
+}
+
 impl std::error::Error for ReadError {}
 
 impl ReadError {
+    /// Why, without saying again what was attempted and where.
+    pub fn reason(&self) -> String {
+        self.reason.to_string()
+    }
+
     /// What is wrong with the content, when the file itself could be read.
     pub fn record(&self) -> Option<&RecordError> {
         match &self.reason {
@@ -44,14 +55,16 @@ impl ReadError {
     }
 }
 
-/// Reads and decodes the record at `path`; `None` when nothing has that name.
+/// Reads and decodes the record at `path`, from `directory` where it is relative; `None`
+/// when nothing has that name.
 pub(crate) fn read_record<T>(
+    directory: impl AsFd,
     path: &Path,
     bytes_max: usize,
     decode: impl FnOnce(&[u8]) -> Result<T, RecordError>,
 ) -> Result<Option<T>, ReadError> {
     let fail = |reason| ReadError { path: path.to_owned(), reason };
-    let file = match files::open_record(path) {
+    let file = match files::open_record_at(directory, path) {
         Ok(file) => file,
         Err(Errno::ENOENT) => return Ok(None),
         Err(Errno::ELOOP) => return Err(fail(Reason::Kind(Kind::Symlink))),
@@ -84,14 +97,7 @@ mod tests {
             0..=4 => Ok(bytes.to_vec()),
             _ => Err(RecordError::TooLong { bytes_max: 4 }),
         };
-        read_record(path, 4, whole).map_err(|error| error.reason_text())
-    }
-
-    impl ReadError {
-        fn reason_text(&self) -> String {
-            let text = self.to_string();
-            text.rsplit(": ").next().unwrap_or_default().to_owned()
-        }
+        read_record(files::here(), path, 4, whole).map_err(|error| error.reason())
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 use crate::canonical::{Fields, RecordError, Writer, if_canonical};
 use crate::reading::{ReadError, read_record};
+use crate::sys::files;
 use crate::sys::process::{End, Usage};
 use crate::{ArtifactId, AttemptId, Counts, Errno, RunId};
 use serde_json::Value;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
@@ -155,7 +157,12 @@ impl Receipt {
     /// Follows no symbolic link in the last component, never blocks, and accepts only
     /// a regular file of bounded size in canonical form.
     pub fn read(path: &Path) -> Result<Option<Receipt>, ReadError> {
-        read_record(path, RECEIPT_BYTES_MAX, Receipt::decode)
+        Receipt::read_at(files::here(), path)
+    }
+
+    /// The same, from an open directory where the path is relative.
+    pub fn read_at(directory: impl AsFd, path: &Path) -> Result<Option<Receipt>, ReadError> {
+        read_record(directory, path, RECEIPT_BYTES_MAX, Receipt::decode)
     }
 }
 

@@ -14,7 +14,9 @@ use cli::{Args, Request};
 use ending::Leave;
 use plan::Plan;
 use refusal::Refusal;
+use std::path::Path;
 use voice::Voice;
+use weir_common::sys::files::{self, Kind, Standard};
 use weir_common::sys::inherited;
 
 fn main() -> ! {
@@ -28,12 +30,26 @@ fn main() -> ! {
 }
 
 fn run_job(args: &Args, voice: &mut Voice) -> Leave {
-    // First, so that whoever asked for events hears of a refusal too.
-    if let Err(refusal) = plan::status_descriptor(args).map(|status| voice.speak_to(status)) {
-        return refuse(&refusal, voice);
+    if plan::log_path(args).is_some_and(|log| is_standard_error(&log)) {
+        voice.fall_silent();
     }
-    let outcome = Plan::of(args).and_then(|plan| run::run(&plan, voice));
+    // Before anything is opened; and whoever asked for events hears of a refusal too.
+    let outcome = plan::take_handed(args).and_then(|handed| {
+        voice.speak_to(handed.status);
+        Plan::of(args).and_then(|plan| run::run(&plan, handed.log, voice))
+    });
     outcome.unwrap_or_else(|refusal| refuse(&refusal, voice))
+}
+
+/// Whether this file is also what weir's own lines go to: there they would be beyond its
+/// quota, or change it after it was sealed.
+fn is_standard_error(path: &Path) -> bool {
+    let error = files::status_of_standard(Standard::Error);
+    let is_file = error.filter(|error| error.kind == Kind::Regular);
+    is_file.is_some_and(|error| {
+        let named = files::status_at(files::here(), path.as_os_str());
+        named.is_ok_and(|named| named.identity == error.identity)
+    })
 }
 
 fn refuse(refusal: &Refusal, voice: &mut Voice) -> Leave {

@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use weir_common::Errno;
-use weir_common::sys::files::{self, Kind, Space, Status};
+use weir_common::sys::files::{self, Identity, Kind, Space, Status};
 use weir_common::sys::process;
 
 /// What a directory must be like for its records to be safe in it.
@@ -103,8 +103,13 @@ impl Site {
                 Err(Errno::EEXIST) => false,
                 Err(errno) => return Err(fail(errno)),
             };
-            let next =
-                open_private(&directory.file, &name, &path)?.ok_or_else(|| fail(Errno::ENOENT))?;
+            let opened = open_private(&directory.file, &name, &path);
+            let next = opened.and_then(|next| next.ok_or_else(|| fail(Errno::ENOENT)));
+            let next = next.inspect_err(|_| {
+                if ours {
+                    let _ = files::remove_directory_at(&directory.file, &name);
+                }
+            })?;
             let parent = std::mem::replace(&mut directory.file, next);
             if ours {
                 directory.made.push(Made { parent, name });
@@ -130,14 +135,21 @@ struct Made {
     name: OsString,
 }
 
-/// What becomes of the directories that this start has made.
+/// What becomes of what this start has made, when it is refused after all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+pub(crate) enum Fate {
+    /// It is removed again.
     Undo,
+    /// It stays: it was there before, or the job has started.
     Keep,
 }
 
 impl Directory {
+    /// Which directory it is.
+    pub(crate) fn identity(&self) -> Result<Identity, Errno> {
+        files::status(&self.file).map(|status| status.identity)
+    }
+
     /// The path of a name in it, for messages.
     pub(crate) fn path_of(&self, name: &OsStr) -> PathBuf {
         join(&self.path, name)

@@ -83,7 +83,7 @@ impl Refusal {
         }
         if let Some(reason) = &self.reason {
             message.push_str(": ");
-            message.push_str(reason);
+            message.push_str(&printable(reason));
         }
         message
     }
@@ -131,9 +131,9 @@ mod tests {
     fn a_refusal_is_one_line_and_a_hint() {
         let refusal = Refusal::new(Code::LogUnsafe, "cannot open log")
             .at("/v/a\nb")
-            .because("it is a symbolic link")
+            .because("it is\ta symbolic link")
             .hint("remove it");
-        let expected = "weir: error[log-unsafe]: cannot open log /v/a\\nb: it is a symbolic link\n\
+        let expected = "weir: error[log-unsafe]: cannot open log /v/a\\nb: it is\\ta symbolic link\n\
                         hint: remove it\n";
         assert_eq!(refusal.to_string(), expected);
     }

@@ -8,7 +8,7 @@ use crate::refusal::{Refusal, printable};
 use std::fmt::Write as _;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use weir_common::sys::files::Standard;
+use weir_common::sys::files::{self, Identity, Standard};
 use weir_common::sys::process::{End, Pid};
 use weir_common::sys::streams;
 
@@ -36,6 +36,12 @@ impl Voice {
 
     pub(crate) fn speak_to(&mut self, status: Option<OwnedFd>) {
         self.status = status;
+    }
+
+    /// Whether events go to this file.
+    pub(crate) fn tells(&self, file: Identity) -> bool {
+        let status = self.status.as_ref().and_then(|status| files::status(status).ok());
+        status.is_some_and(|status| status.identity == file)
     }
 
     pub(crate) fn quieten(&mut self) {

@@ -50,6 +50,8 @@ fn wrong_words_are_refused_with_what_where_and_what_to_do() {
             &["run", "--log", "directory/", "true"],
             "--log directory/: it does not end in a file name",
         ),
+        (&["run", "--root", "", "true"], "--root : it is empty"),
+        (&["run", "--log", "l", "--receipt-root", "", "true"], "--receipt-root : it is empty"),
         (&["run", "--log", "..", "true"], "--log ..: it does not end in a file name"),
         (
             &["run", "--log", "l", "--min-free", "2T", "true"],
@@ -84,13 +86,10 @@ fn wrong_words_are_refused_with_what_where_and_what_to_do() {
             "--log-fd 0: descriptor 0 is the job's standard input",
         ),
         (
-            &["run", "--log", "l", "--log-fd", "9", "--fresh", "true"],
-            "--log-fd 9: a log that is open already cannot be started over with --fresh",
+            &["run", "--log", "l", "--log-fd", "1", "--fresh", "true"],
+            "--log-fd 1: a log that is open already cannot be started over with --fresh",
         ),
-        (
-            &["run", "--log", "l", "--status-fd", "99", "true"],
-            "--status-fd 99: Bad file descriptor",
-        ),
+        (&["run", "--log", "l", "--status-fd", "99", "true"], "--status-fd 99: it is not open"),
         (
             &["run", "--log", "l", "--status-fd", "0", "true"],
             "--status-fd 0: descriptor 0 is the job's standard input",

@@ -35,9 +35,10 @@ fn a_root_and_its_shard_are_made_private_whatever_the_umask() {
 #[test]
 fn a_root_may_be_written_in_any_way() {
     let place = Place::new();
-    for (round, root) in ["root", "./root/", "root/../root", "/"].iter().enumerate() {
-        let absolute = place.at("root");
-        let root = if *root == "/" { absolute.to_str().unwrap() } else { root };
+    let absolute = place.at("root");
+    for (round, root) in
+        ["root", "./root/", "root/../root", absolute.to_str().unwrap()].iter().enumerate()
+    {
         let weir = place.bare().option("run-id", "r").option("attempt-id", format!("a{round}"));
         weir.option("root", root).option("min-free", "0").sh("echo hi").run().exits(0);
     }
@@ -172,14 +173,18 @@ fn a_log_named_through_a_link_to_its_directory_is_fine() {
 
 #[test]
 fn a_refusal_removes_the_directories_that_it_has_made_and_no_others() {
+    // The receipt is there, which is found when root, shard and log have been made.
     let place = Place::new();
-    // The FIFO's name is taken, which is found after root, shard and log were made.
+    std::fs::write(place.at("r.json"), "").unwrap();
+    rooted(&place, "root").option("receipt", "r.json").run().refused("log-sealed");
+    assert_eq!(place.names(), ["r.json"]);
+    // The FIFO's name is taken, in a shard that was there before.
+    let place = Place::new();
     let shard = format!("root/{}", artifact().shard());
     let fifo = format!("{shard}/{}", LogName::of(&artifact()).fifo().to_string_lossy());
     std::fs::create_dir_all(place.at(&shard)).unwrap();
     std::fs::write(place.at(&fifo), "").unwrap();
-    let weir = rooted(&place, "root").option("receipt-root", "receipts");
-    weir.run().refused("fifo-blocked");
+    rooted(&place, "root").option("receipt-root", "receipts").run().refused("fifo-blocked");
     assert_eq!(place.names(), ["root/".to_owned(), format!("{shard}/"), fifo]);
 }
 

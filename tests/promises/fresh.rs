@@ -63,3 +63,34 @@ fn what_is_no_log_is_not_removed() {
     place.weir().flag("fresh").sh("echo hi").run().refused("log-unsafe");
     assert_eq!(place.names(), ["l", "victim"]);
 }
+
+#[test]
+fn a_receipt_path_that_leads_to_something_else_costs_nothing() {
+    let place = Place::new();
+    std::fs::write(place.at("Makefile"), "precious").unwrap();
+    place.weir().sh("echo first").run().exits(0);
+    let done = place.weir().flag("fresh").option("receipt", "Makefile").sh("echo hi").run();
+    done.refused("log-unsafe");
+    assert!(done.stderr().contains("cannot remove Makefile: it is no receipt: "), "{done:?}");
+    assert_eq!(place.read("Makefile"), b"precious");
+    assert_eq!(place.log(), "first\n");
+}
+
+#[test]
+fn a_start_that_would_be_refused_anyway_removes_nothing() {
+    let place = Place::new();
+    place.weir().sh("echo first").run().exits(0);
+    std::fs::create_dir(place.at(".l.fifo")).unwrap();
+    place.weir().flag("fresh").sh("echo second").run().refused("fifo-blocked");
+    assert_eq!(place.names(), [".l.fifo/", ".l.truncated.json", "l"]);
+    assert_eq!(place.log(), "first\n");
+}
+
+#[test]
+fn a_record_that_may_not_be_written_is_removed_like_any_other() {
+    let place = Place::new();
+    place.weir().sh("echo first").run().exits(0);
+    place.set_mode(".l.truncated.json", 0o400);
+    place.weir().flag("fresh").sh("echo second").run().exits(0).says("");
+    assert_eq!(place.log(), "second\n");
+}

@@ -37,11 +37,12 @@ fn a_job_whose_weir_is_killed_meets_a_closed_pipe() {
 }
 
 #[test]
-fn a_leftover_draft_does_not_hinder_a_start() {
+fn an_old_draft_is_left_alone_where_none_is_needed() {
     let place = Place::new();
     std::fs::write(place.at(".l.truncated.tmp"), "half a rec").unwrap();
     place.weir().sh("echo hi").run().exits(0).says("");
     assert!(!place.fact().quota_reached);
+    assert_eq!(place.read(".l.truncated.tmp"), b"half a rec");
 }
 
 #[test]
@@ -50,7 +51,7 @@ fn file_planted_as_fifo() {
     std::fs::write(place.at(".l.fifo"), "somebody's").unwrap();
     let done = place.weir().sh("echo hi").run();
     done.refused("fifo-blocked");
-    assert!(done.stderr().contains("a regular file has its name"), "{done:?}");
+    assert!(done.stderr().contains("something has its name, and it is a regular file"), "{done:?}");
     assert_eq!(place.names(), [".l.fifo"]);
     assert_eq!(place.read(".l.fifo"), b"somebody's");
 }

@@ -27,6 +27,23 @@ fn trace(place: &Place) -> String {
     String::from_utf8_lossy(&place.read("trace")).into_owned()
 }
 
+/// A fault for strace that takes away every unnamed file of a run with a receipt.
+fn no_unnamed_files(test: &str) -> Option<String> {
+    let place = Place::new();
+    with_faults(test, &place, &[])?.exits(0);
+    let unnamed_at: Vec<usize> = trace(&place)
+        .lines()
+        .filter(|line| line.contains("openat("))
+        .zip(1..)
+        .filter(|(line, _)| line.contains("O_TMPFILE"))
+        .map(|(_, at)| at)
+        .collect();
+    let &[first, second] = unnamed_at.as_slice() else { panic!("{unnamed_at:?}") };
+    // The named draft of the fact is an openat more before the receipt's.
+    let (last, step) = (second + 1, second + 1 - first);
+    Some(format!("inject=openat:error=EOPNOTSUPP:when={first}..{last}+{step}"))
+}
+
 fn published_all_the_same(place: &Place, done: &Done) {
     done.exits(0).says("");
     assert!(!place.fact().quota_reached);
@@ -38,23 +55,7 @@ fn published_all_the_same(place: &Place, done: &Done) {
 #[test]
 fn without_unnamed_files_a_draft_is_linked() {
     let test = "without_unnamed_files";
-    let place = Place::new();
-    let Some(done) = with_faults(test, &place, &[]) else { return };
-    done.exits(0);
-    let unnamed_at: Vec<usize> = trace(&place)
-        .lines()
-        .filter(|line| line.contains("openat("))
-        .zip(1..)
-        .filter(|(line, _)| line.contains("O_TMPFILE"))
-        .map(|(_, at)| at)
-        .collect();
-    let &[first, second] = unnamed_at.as_slice() else { panic!("{unnamed_at:?}") };
-    // The named draft of the fact is an openat more before the receipt's.
-    let fault = format!(
-        "inject=openat:error=EOPNOTSUPP:when={first}..{0}+{1}",
-        second + 1,
-        second + 1 - first
-    );
+    let Some(fault) = no_unnamed_files(test) else { return };
     let place = Place::new();
     let Some(done) = with_faults(test, &place, &[&fault]) else { return };
     let trace = trace(&place);
@@ -65,10 +66,50 @@ fn without_unnamed_files_a_draft_is_linked() {
             .filter(|line| line.contains("(INJECTED)"))
             .all(|line| line.contains("O_TMPFILE"))
     );
-    for draft in [".l.truncated.tmp", ".r.json.tmp"] {
+    for draft in [".l.truncated.tmp", ".r.json.receipt.tmp"] {
         assert!(trace.contains(&format!("\"{draft}\", O_WRONLY|O_CREAT|O_EXCL")), "{trace}");
     }
     published_all_the_same(&place, &done);
+}
+
+#[test]
+fn a_killed_starts_draft_is_replaced_and_anything_else_blocks() {
+    let test = "a_killed_starts_draft_is_replaced";
+    let Some(fault) = no_unnamed_files(test) else { return };
+    let place = Place::new();
+    // The leftovers are looked at with one openat more each.
+    std::fs::write(place.at(".r.json.receipt.tmp"), "half a rec").unwrap();
+    let done = with_faults(test, &place, &[&fault]).unwrap();
+    published_all_the_same(&place, &done);
+
+    let place = Place::new();
+    std::fs::create_dir(place.at(".l.truncated.tmp")).unwrap();
+    let done = with_faults(test, &place, &[&fault]).unwrap();
+    done.refused("records-unsupported");
+    assert!(
+        done.stderr().contains("something has its draft's name, and it is a directory"),
+        "{done:?}"
+    );
+    assert_eq!(place.names(), [".l.truncated.tmp/", "trace"]);
+}
+
+#[test]
+fn two_starts_with_one_receipt_do_not_spoil_each_others_draft() {
+    let test = "two_starts_with_one_receipt";
+    let Some(fault) = no_unnamed_files(test) else { return };
+    let place = Place::new();
+    std::fs::write(place.at("go"), "").unwrap();
+    let job = "touch started; while [ -e go ]; do sleep 0.01; done; echo hi";
+    let first = traced(test, &place, NAMING, &[&fault]).unwrap().sh(job).spawn();
+    weir_tests::eventually("the first one runs", || place.at("started").exists());
+    let other = place.bare().option("log", "other").option("receipt", "r.json");
+    let under =
+        ["strace", "-f", "-qq", "-o", "trace2", "-b", "execve", "-e", "trace=openat", "-e", &fault];
+    other.option("min-free", "0").under(&under).sh("true").run().refused("log-busy");
+    std::fs::remove_file(place.at("go")).unwrap();
+    first.wait().exits(0).says("");
+    assert_eq!(place.receipt("r.json").counts.kept_bytes, 3);
+    assert!(!place.at("other").exists());
 }
 
 #[test]
@@ -143,7 +184,8 @@ fn a_log_that_cannot_be_synced_has_no_fact() {
 fn a_reader_never_sees_half_a_fact() {
     let place = Place::new();
     // A reader that looks all the time; what it sees is nothing or all of it.
-    let script = "while [ ! -e stop ]; do cat .l*.truncated.json 2>/dev/null && echo; done >seen";
+    let script = "while :; do [ -e stop ] && last=1; cat .l*.truncated.json 2>/dev/null && echo; \
+                  [ -n \"$last\" ] && break; done >seen";
     let mut reader =
         Command::new("sh").args(["-c", script]).current_dir(place.path()).spawn().unwrap();
     for n in 0..50 {
@@ -153,9 +195,55 @@ fn a_reader_never_sees_half_a_fact() {
     }
     std::fs::write(place.at("stop"), "").unwrap();
     reader.wait().unwrap();
-    let seen = String::from_utf8(place.read("seen")).unwrap();
-    let facts = seen.replace("}{", "}\n{");
-    for fact in facts.lines().filter(|line| !line.is_empty()) {
-        assert!(weir_common::Fact::decode(fact.as_bytes()).is_ok(), "{fact}");
+    let seen = String::from_utf8(place.read("seen")).unwrap().replace("}{", "}\n{");
+    let facts = seen.lines().filter(|line| !line.is_empty());
+    let whole = |fact: &&str| weir_common::Fact::decode(fact.as_bytes()).is_ok();
+    let (facts, torn): (Vec<&str>, Vec<&str>) = facts.partition(whole);
+    assert_eq!(torn, [""; 0]);
+    assert!(facts.len() >= 50, "{} facts seen", facts.len());
+}
+
+#[test]
+fn a_call_that_fails_before_the_start_is_a_refusal_that_leaves_nothing() {
+    let test = "a_call_that_fails_before_the_start";
+    // What is made, opened and looked at before the job. Removing is left out: a
+    // removal that fails leaves something, of course.
+    for call in [
+        "openat",
+        "fstat",
+        "fchmod",
+        "mkdirat",
+        "mknodat",
+        "flock",
+        "fallocate",
+        "pipe2",
+        "signalfd4",
+    ] {
+        for error in ["EIO", "EMFILE"] {
+            let mut refused = 0;
+            for n in 1.. {
+                let place = Place::new();
+                let fault = format!("inject={call}:error={error}:when={n}");
+                let calls = format!("trace={call}");
+                if !needs(test, "strace") {
+                    return;
+                }
+                let under = ["strace", "-qq", "-o", "trace", "-e", &calls, "-e", &fault];
+                let weir = place.bare().option("root", "root").option("receipt-root", "receipts");
+                let done = weir.option("min-free", "0").under(&under).sh("exit 3").run();
+                if !trace(&place).contains("(INJECTED)") {
+                    done.exits(3);
+                    break;
+                }
+                if done.stderr().contains("error[") {
+                    assert_eq!(place.names(), ["trace"], "{fault}: {done:?}");
+                    done.exits(125);
+                    refused += 1;
+                } else {
+                    done.exits(3);
+                }
+            }
+            assert!(refused > 0, "{call} {error}");
+        }
     }
 }

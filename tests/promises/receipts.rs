@@ -78,10 +78,19 @@ fn one_that_is_there_is_never_replaced() {
 
 #[test]
 fn it_cannot_take_the_place_of_the_log_or_its_records() {
-    for name in ["l", ".l.truncated.json", ".l.fifo", ".l.truncated.tmp"] {
-        let place = Place::new();
-        let weir = place.bare().option("log", "l").option("min-free", "0").option("receipt", name);
-        weir.sh("echo hi").run().refused("usage");
-        assert_eq!(place.names(), [""; 0], "{name}");
+    for name in ["l", ".l.truncated.json", ".l.fifo", ".l.truncated.tmp", ".l.truncated.tmp~"] {
+        for spelling in ["", "./", "../{}/"] {
+            let place = Place::new();
+            let here = place.path().file_name().unwrap().to_string_lossy().into_owned();
+            let receipt = spelling.replace("{}", &here) + name;
+            let weir = place.bare().option("log", "l").option("min-free", "0");
+            weir.option("receipt", &receipt).sh("echo hi").run().refused("usage");
+            assert_eq!(place.names(), [""; 0], "{receipt}");
+        }
     }
+    // A log that has the name of the receipt's draft.
+    let place = Place::new();
+    let weir = place.bare().option("log", ".r.receipt.tmp").option("min-free", "0");
+    weir.option("receipt", "r").sh("echo hi").run().refused("usage");
+    assert_eq!(place.names(), [""; 0]);
 }

@@ -88,12 +88,20 @@ fn a_caller_that_blocks_or_ignores_a_signal_does_not_keep_it_from_weir() {
 #[test]
 fn a_stopped_weir_loses_nothing() {
     let place = Place::new();
-    let running = place.bare().option("log", "l").option("quota", "8M").option("min-free", "0");
-    let running = running.sh("echo ready >ready; seq 1 500000; echo done >done").spawn();
-    eventually("the job runs", || place.at("ready").exists());
-    for _ in 0..5 {
+    let weir = place.bare().option("log", "l").option("quota", "8M").option("min-free", "0");
+    let running = weir.sh("echo $$ >pid.new; mv pid.new pid; exec seq 1 500000").spawn();
+    eventually("the job runs", || place.at("pid").exists());
+    let pid = String::from_utf8(place.read("pid")).unwrap();
+    let state = format!("/proc/{}/stat", pid.trim());
+    for _ in 0..3 {
         running.signal("STOP");
         // The pipe fills, and the job waits: blocking, not failing.
+        let mut asleep = 0;
+        eventually("the job waits, or has written everything", || {
+            let stat = std::fs::read_to_string(&state).unwrap_or_default();
+            asleep = if stat.contains(") S ") { asleep + 1 } else { 0 };
+            asleep == 20 || stat.is_empty() || stat.contains(") Z ")
+        });
         running.signal("CONT");
     }
     running.wait().exits(0).says("");

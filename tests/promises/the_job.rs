@@ -219,12 +219,13 @@ fn a_job_beside_a_process_limit_that_leaves_no_room_for_a_thread_is_drained() {
     }
     // Two processes of this user, and no thread. The user is nobody else's.
     let place = Place::new();
-    std::os::unix::fs::chown(place.path(), Some(54322), None).unwrap();
+    let user = 1_000_000 + std::process::id();
+    std::os::unix::fs::chown(place.path(), Some(user), None).unwrap();
     std::fs::copy(weir_tests::weir_binary(), place.at("weir")).unwrap();
     let limited = |script: &str| {
         let mut command = Command::new("setpriv");
         command.args([
-            "--reuid=54322",
+            &format!("--reuid={user}"),
             "--clear-groups",
             "prlimit",
             "--nproc=2",

@@ -112,6 +112,53 @@ pub fn status_of_standard(number: Standard) -> Option<Status> {
     status(number.borrow()).ok()
 }
 
+/// Why a name is not a file of ours of the kind that it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strange {
+    /// It is something else.
+    Kind(Kind),
+    /// It belongs to somebody else.
+    Owner,
+    /// It could not be looked at.
+    System(Errno),
+}
+
+impl fmt::Display for Strange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Strange::Kind(kind) => write!(f, "it is {kind}"),
+            Strange::Owner => f.write_str("it belongs to somebody else"),
+            Strange::System(errno) => write!(f, "{errno}"),
+        }
+    }
+}
+
+impl Status {
+    /// Accepts only a file of this kind that belongs to the effective user.
+    pub fn if_ours(self, kind: Kind) -> std::result::Result<Status, Strange> {
+        if self.kind != kind {
+            return Err(Strange::Kind(self.kind));
+        }
+        if self.owner != super::process::effective_user() {
+            return Err(Strange::Owner);
+        }
+        Ok(self)
+    }
+}
+
+/// Looks at a name that should be a file of ours, if it is there at all.
+pub fn ours_at(
+    directory: impl AsFd,
+    name: &OsStr,
+    kind: Kind,
+) -> std::result::Result<Option<Status>, Strange> {
+    match status_at(directory, name) {
+        Ok(status) => status.if_ours(kind).map(Some),
+        Err(Errno::ENOENT) => Ok(None),
+        Err(errno) => Err(Strange::System(errno)),
+    }
+}
+
 /// One of the three standard descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standard {
@@ -176,10 +223,23 @@ const LOG: OFlags = OFlags::WRONLY
 /// Creates a log with mode 0600; `EEXIST` when the name is taken by anything at all.
 pub fn create_log_at(directory: impl AsFd, name: &OsStr) -> Result<OwnedFd> {
     let mode = Mode::RUSR | Mode::WUSR;
-    let log = fs::openat(directory, name, LOG | OFlags::CREATE | OFlags::EXCL, mode)?;
+    create_with(directory, name, LOG | OFlags::CREATE | OFlags::EXCL, mode)
+}
+
+/// Creates a file with exactly this mode, or leaves none.
+pub(crate) fn create_with(
+    directory: impl AsFd,
+    name: &OsStr,
+    flags: OFlags,
+    mode: Mode,
+) -> Result<OwnedFd> {
+    let file = fs::openat(&directory, name, flags, mode)?;
     // The umask may have taken something away.
-    fs::fchmod(&log, mode)?;
-    Ok(log)
+    if let Err(errno) = fs::fchmod(&file, mode) {
+        let _ = unlink_at(directory, name);
+        return Err(errno.into());
+    }
+    Ok(file)
 }
 
 /// Opens an existing log for appending. Never blocks, and never follows a link.
@@ -189,11 +249,23 @@ pub fn open_log_at(directory: impl AsFd, name: &OsStr) -> Result<OwnedFd> {
     Ok(fs::openat(directory, name, LOG | OFlags::NONBLOCK, Mode::empty())?)
 }
 
-/// Opens a file for reading. Never blocks, and never follows a link.
-pub fn open_record(path: &Path) -> Result<OwnedFd> {
+/// The directory that relative paths start from.
+pub fn here() -> BorrowedFd<'static> {
+    fs::CWD
+}
+
+/// Opens a file for reading. Never blocks, and never follows a link in the last component.
+pub fn open_record_at(directory: impl AsFd, path: &Path) -> Result<OwnedFd> {
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    Ok(fs::open(path, flags, Mode::empty())?)
+    Ok(fs::openat(directory, path, flags, Mode::empty())?)
+}
+
+/// Holds on to the file under a name, whatever it is, without opening it for anything:
+/// as long as this lives, no other file gets its identity.
+pub fn pin_at(directory: impl AsFd, name: &OsStr) -> Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(fs::openat(directory, name, flags, Mode::empty())?)
 }
 
 /// Removes a name.
@@ -217,11 +289,6 @@ pub fn lock(file: impl AsFd) -> Result<Lock> {
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(Lock::Busy),
         Err(other) => Err(other.into()),
     }
-}
-
-/// Gives the flock(2) of an open file back, for every descriptor of its description.
-pub fn unlock(file: impl AsFd) -> Result<()> {
-    Ok(fs::flock(file, FlockOperation::NonBlockingUnlock)?)
 }
 
 /// Puts data and length on disk: fdatasync(2).
@@ -272,10 +339,17 @@ pub fn opened(file: impl AsFd) -> Result<Opened> {
     })
 }
 
+/// Whether a number is an open descriptor.
+pub fn is_open(number: RawFd) -> bool {
+    // SAFETY: F_GETFD only looks; a closed descriptor answers -1.
+    unsafe { libc::fcntl(number, libc::F_GETFD) >= 0 }
+}
+
 /// Takes over a descriptor that the caller handed down by its number, and keeps it
 /// from the job. The standard three stay open as well, since they have other uses.
 ///
-/// Ask for each number once, before anything else is opened: a number that weir has
+/// Ask for each number once, and make sure that all of them are open ([`is_open`]) before
+/// anything else is opened, the first of these included: a number that this process has
 /// given to a file of its own would be taken for the caller's.
 pub fn take_inherited(number: RawFd) -> Result<OwnedFd> {
     // SAFETY: the borrow ends with this call, and a number that is not open only

@@ -4,6 +4,7 @@
 //! before `main`. A constructor runs before the runtime and notes the original
 //! state; the job is then started with exactly that.
 
+use super::files;
 use super::signals::{self, SignalSet};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -37,8 +38,7 @@ extern "C" fn note() {
     MASK.store(signals::current_mask().bits(), Ordering::Relaxed);
     let mut flags = 0;
     for number in 0..3 {
-        // SAFETY: F_GETFD only looks; a closed descriptor answers -1.
-        if unsafe { libc::fcntl(number, libc::F_GETFD) } >= 0 {
+        if files::is_open(number) {
             flags |= 1 << number;
         }
     }

@@ -1,6 +1,7 @@
 //! How a finished file gets its name without replacing anything: link(2), rename(2).
 
 use super::errno::Errno;
+use super::files;
 use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags, RenameFlags};
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -20,9 +21,7 @@ pub fn create_unnamed(directory: impl AsFd) -> Result<OwnedFd> {
 /// Creates a file under a name that must be free, mode 0600.
 pub fn create_named(directory: impl AsFd, name: &OsStr) -> Result<OwnedFd> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = fs::openat(directory, name, flags, OWNER_ONLY)?;
-    fs::fchmod(&file, OWNER_ONLY)?;
-    Ok(file)
+    files::create_with(directory, name, flags, OWNER_ONLY)
 }
 
 /// Allocates the first `bytes` of a file, so that writing them later needs no room.
@@ -83,12 +82,24 @@ pub fn link_unnamed(
     }
 }
 
-/// Whether this way works here, found out without leaving a name.
-///
-/// The name `.` is always taken, and linkat(2) says so only after it has accepted
-/// the file itself.
-pub fn can_link_unnamed(file: impl AsFd, way: Unnamed, directory: impl AsFd) -> bool {
+/// Whether this process may tell an unnamed file in this way, found out without leaving a
+/// name: the name `.` is always taken, and linkat(2) says so only when it has accepted
+/// the file. What the file system says to a real name, this does not tell
+/// ([`links_unnamed`]).
+pub fn can_tell_unnamed(file: impl AsFd, way: Unnamed, directory: impl AsFd) -> bool {
     link_unnamed(file, way, directory, OsStr::new(".")) == Err(Errno::EEXIST)
+}
+
+/// Whether this file system is one of those that are known to link what they make
+/// unnamed. Others (FUSE, network file systems) may have the one without the other.
+pub fn links_unnamed(directory: impl AsFd) -> bool {
+    // From statfs(2): ext2/3/4, xfs, btrfs, tmpfs, ramfs, overlay, f2fs.
+    const KNOWN: [u64; 7] =
+        [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x8584_58f6, 0x794c_7630, 0xf2f5_2010];
+    // The field's type differs between architectures; the numbers have 32 bits.
+    #[allow(clippy::unnecessary_cast)]
+    let kind = fs::fstatfs(directory).map(|told| told.f_type as u64 & 0xffff_ffff);
+    kind.is_ok_and(|kind| KNOWN.contains(&kind))
 }
 
 /// Gives a file a second name. `EEXIST` when that name is taken.

@@ -84,8 +84,10 @@ impl Wake {
 
     /// Raises the flag; it stays up.
     pub fn raise(&self) {
-        // Adding one to a counter that is read by nobody overflows after 2^64 calls.
-        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+        // Adding one to a counter cannot fail in a healthy kernel; whoever waits for it
+        // would wait for ever, so it is tried more than once all the same.
+        let mut tries = 0..100;
+        while rustix::io::write(&self.0, &1u64.to_ne_bytes()).is_err() && tries.next().is_some() {}
     }
 }
 

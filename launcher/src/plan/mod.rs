@@ -4,16 +4,15 @@
 mod places;
 mod values;
 
-pub(crate) use values::status_descriptor;
+pub(crate) use values::take_handed;
 
 use crate::cli::{Args, Name};
 use crate::place::{self, Place};
 use crate::refusal::{Code, Refusal};
 use places::{log_place, receipt_plan};
 use std::ffi::{CString, OsString};
-use std::os::fd::RawFd;
 use std::path::PathBuf;
-use values::{descriptor, id, min_free, profile, quota, stdin, sync, text, words};
+use values::{id, min_free, profile, quota, stdin, sync, text, words};
 use weir_common::{ArtifactId, AttemptId, LogName, Quota, RunId};
 
 /// A job to be run.
@@ -25,7 +24,6 @@ pub(crate) struct Plan {
     pub(crate) log: LogName,
     /// Whether the caller can know where the log is without being told.
     pub(crate) whereabouts: Whereabouts,
-    pub(crate) given_log: Option<RawFd>,
     pub(crate) quota: Quota,
     pub(crate) min_free_bytes: u64,
     pub(crate) receipt: Option<ReceiptPlan>,
@@ -85,6 +83,14 @@ pub(crate) enum Chatter {
     ErrorsOnly,
 }
 
+/// The path that the log would have by these words, as far as they make sense.
+pub(crate) fn log_path(args: &Args) -> Option<PathBuf> {
+    let run_id = id(args, Name::RunId, RunId::random).ok()?;
+    let attempt_id = id(args, Name::AttemptId, AttemptId::random).ok()?;
+    let (place, log) = log_place(args, &ArtifactId::of(&run_id, &attempt_id)).ok()?;
+    Some(place::join(&place.path(), log.as_os_str()))
+}
+
 impl Plan {
     pub(crate) fn of(args: &Args) -> Result<Plan, Refusal> {
         let run_id = id(args, Name::RunId, RunId::random)?;
@@ -97,7 +103,6 @@ impl Plan {
         let plan = Plan {
             receipt: receipt_plan(args, &attempt_id)?,
             whereabouts: if by_ids && made_up { Whereabouts::MadeUp } else { Whereabouts::Known },
-            given_log: descriptor(args, Name::LogFd)?,
             quota: quota(args, profile)?,
             min_free_bytes: min_free(args, profile)?,
             beginning: if args.flag(Name::Fresh)? { Beginning::Fresh } else { Beginning::Replay },
@@ -129,11 +134,7 @@ impl Plan {
 
 fn check_combinations(args: &Args, plan: &Plan) -> Result<(), Refusal> {
     let standard_output = Some("1");
-    if plan.given_log == Some(0) {
-        let refusal = args.refuse(Code::Usage, Name::LogFd);
-        return Err(refusal.because("descriptor 0 is the job's standard input"));
-    }
-    if plan.given_log.is_some() && plan.beginning == Beginning::Fresh {
+    if args.value(Name::LogFd).is_some() && plan.beginning == Beginning::Fresh {
         let refusal = args.refuse(Code::Usage, Name::LogFd);
         return Err(
             refusal.because("a log that is open already cannot be started over with --fresh")
@@ -142,15 +143,6 @@ fn check_combinations(args: &Args, plan: &Plan) -> Result<(), Refusal> {
     if plan.output == Output::LogAndTee && text(args, Name::StatusFd)? == standard_output {
         let refusal = args.refuse(Code::Usage, Name::StatusFd);
         return Err(refusal.because("standard output has the copy of --tee"));
-    }
-    if let Some(receipt) = &plan.receipt {
-        let beside =
-            [plan.log.fact(), plan.log.fact_draft(), plan.log.fifo(), plan.log.as_os_str().into()];
-        if receipt.place.path() == plan.place.path() && beside.contains(&receipt.name) {
-            let refusal = Refusal::new(Code::Usage, "the receipt cannot be at");
-            let path = place::join(&receipt.place.path(), &receipt.name);
-            return Err(refusal.at(path).because("that name is the log's, or of its records"));
-        }
     }
     Ok(())
 }

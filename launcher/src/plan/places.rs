@@ -17,6 +17,9 @@ pub(super) fn log_place(args: &Args, artifact: &ArtifactId) -> Result<(Place, Lo
             let log = LogName::new(name).map_err(|why| refuse().because(why))?;
             Ok((Place::plain(directory), log))
         }
+        (None, Some(root)) if root.is_empty() => {
+            Err(args.refuse(Code::Usage, Name::Root).because("it is empty"))
+        }
         (None, Some(root)) => {
             Ok((Place::sharded(Path::new(root), artifact.shard()), LogName::of(artifact)))
         }
@@ -37,11 +40,14 @@ pub(super) fn receipt_plan(
         (Some(file), None) => {
             let refuse = || args.refuse(Code::Usage, Name::Receipt);
             let (directory, name) = split(Path::new(file)).map_err(|why| refuse().because(why))?;
-            // A draft may stand beside it: `.` before, `.tmp~` behind.
-            if name.len() > 249 {
-                return Err(refuse().because("its name is longer than 249 bytes"));
+            // A draft may stand beside it: `.` before, `.receipt.tmp~` behind.
+            if name.len() > 241 {
+                return Err(refuse().because("its name is longer than 241 bytes"));
             }
             Ok(Some(ReceiptPlan { place: Place::plain(directory), name: name.to_owned() }))
+        }
+        (None, Some(root)) if root.is_empty() => {
+            Err(args.refuse(Code::Usage, Name::ReceiptRoot).because("it is empty"))
         }
         (None, Some(root)) => Ok(Some(ReceiptPlan {
             place: Place::sharded(Path::new(root), receipt_shard(attempt)),

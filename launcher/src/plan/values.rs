@@ -7,33 +7,41 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::str::FromStr;
-use weir_common::sys::files;
+use weir_common::sys::{files, inherited};
 use weir_common::{Errno, Quota, SizeError, parse_size};
 
 /// The most that an attempt can be asked to leave free: 1 TiB.
 const MIN_FREE_BYTES_MAX: u64 = 1 << 40;
 
-/// The status descriptor, taken over from the caller.
-pub(crate) fn status_descriptor(args: &Args) -> Result<Option<OwnedFd>, Refusal> {
-    let Some(number) = descriptor(args, Name::StatusFd)? else {
-        return Ok(None);
-    };
-    let refuse = |errno: Errno| args.refuse(Code::Usage, Name::StatusFd).because(errno);
-    if number == 0 {
-        let refusal = args.refuse(Code::Usage, Name::StatusFd);
-        return Err(refusal.because("descriptor 0 is the job's standard input"));
-    }
-    if descriptor(args, Name::LogFd)? == Some(number) {
+/// The descriptors that the caller has handed down by their numbers.
+#[derive(Default)]
+pub(crate) struct Handed {
+    /// `--log-fd`.
+    pub(crate) log: Option<OwnedFd>,
+    /// `--status-fd`.
+    pub(crate) status: Option<OwnedFd>,
+}
+
+/// Takes over what the caller has handed down. To be called before anything is opened.
+pub(crate) fn take_handed(args: &Args) -> Result<Handed, Refusal> {
+    let (log, status) = (descriptor(args, Name::LogFd)?, descriptor(args, Name::StatusFd)?);
+    if log.is_some() && log == status {
         let refusal = args.refuse(Code::Usage, Name::StatusFd);
         return Err(refusal.because("it is the log, by --log-fd"));
     }
-    let status = files::take_inherited(number).map_err(refuse)?;
-    match files::opened(&status).map_err(refuse)?.writable {
-        true => Ok(Some(status)),
-        false => {
-            Err(args.refuse(Code::Usage, Name::StatusFd).because("it is not open for writing"))
+    let take = |number: Option<RawFd>, name| {
+        let taken = number.map(files::take_inherited).transpose();
+        taken.map_err(|errno| args.refuse(Code::Usage, name).because(errno))
+    };
+    let handed = Handed { log: take(log, Name::LogFd)?, status: take(status, Name::StatusFd)? };
+    if let Some(status) = &handed.status {
+        let refuse = |errno: Errno| args.refuse(Code::Usage, Name::StatusFd).because(errno);
+        if !files::opened(status).map_err(refuse)?.writable {
+            let refusal = args.refuse(Code::Usage, Name::StatusFd);
+            return Err(refusal.because("it is not open for writing"));
         }
     }
+    Ok(handed)
 }
 
 pub(super) fn text(args: &Args, name: Name) -> Result<Option<&str>, Refusal> {
@@ -123,13 +131,27 @@ fn choice<T: Copy, const N: usize>(
     })
 }
 
-pub(super) fn descriptor(args: &Args, name: Name) -> Result<Option<RawFd>, Refusal> {
+/// The number of a descriptor that is open, and not the job's standard input.
+fn descriptor(args: &Args, name: Name) -> Result<Option<RawFd>, Refusal> {
     let Some(given) = text(args, name)? else {
         return Ok(None);
     };
+    let refuse = |why: &str| Err(args.refuse(Code::Usage, name).because(why));
     match given.parse::<RawFd>() {
-        Ok(number) if number >= 0 => Ok(Some(number)),
-        _ => Err(args.refuse(Code::Usage, name).because("it is not the number of a descriptor")),
+        Ok(0) => refuse("descriptor 0 is the job's standard input"),
+        Ok(number) if number > 0 && was_open(number) => Ok(Some(number)),
+        Ok(number) if number > 0 => refuse("it is not open"),
+        _ => refuse("it is not the number of a descriptor"),
+    }
+}
+
+/// Whether the caller had it open: where a standard one was closed, the runtime has put
+/// `/dev/null`.
+fn was_open(number: RawFd) -> bool {
+    let standard = usize::try_from(number).ok().filter(|number| *number < 3);
+    match standard {
+        Some(number) => inherited::inherited().standard_open[number],
+        None => files::is_open(number),
     }
 }
 

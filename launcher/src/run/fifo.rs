@@ -7,7 +7,6 @@ use std::ffi::OsString;
 use weir_common::Errno;
 use weir_common::sys::fifo::{self, Ends};
 use weir_common::sys::files::{self, Identity, Kind};
-use weir_common::sys::process;
 
 /// The FIFO's name, removed when this is dropped.
 pub(super) struct Fifo<'d> {
@@ -28,7 +27,7 @@ impl<'d> Fifo<'d> {
         let path = directory.path_of(&name);
         let made = match fifo::create_at(directory, &name) {
             Err(Errno::EEXIST) => {
-                remove_leftover(directory, &name)?;
+                remove_leftover(plan, directory)?;
                 fifo::create_at(directory, &name)
             }
             other => other,
@@ -47,7 +46,18 @@ impl<'d> Fifo<'d> {
         // From here on a refusal removes it.
         let mut fifo = Fifo { directory, name, identity: None };
         let ends = fifo::open_at(directory, &fifo.name).map_err(|errno| {
-            Refusal::new(Code::FifoUnsupported, "cannot open FIFO").at(&path).because(errno)
+            let code = match errno {
+                // It says something about FIFOs here, or about this one.
+                Errno::EPERM
+                | Errno::EACCES
+                | Errno::EOPNOTSUPP
+                | Errno::ENOSYS
+                | Errno::EINVAL
+                | Errno::ENXIO
+                | Errno::ESTALE => Code::FifoUnsupported,
+                _ => Code::System,
+            };
+            Refusal::new(code, "cannot open FIFO").at(&path).because(errno)
         })?;
         fifo.identity = Some(ends.identity);
         Ok((fifo, ends))
@@ -67,18 +77,28 @@ impl Drop for Fifo<'_> {
     }
 }
 
-fn remove_leftover(directory: &Directory, name: &OsString) -> Result<(), Refusal> {
-    let refuse = || {
-        let refusal = Refusal::new(Code::FifoBlocked, "cannot create FIFO");
-        refusal.at(directory.path_of(name))
-    };
-    let status = files::status_at(directory, name).map_err(|errno| refuse().because(errno))?;
-    if status.kind != Kind::Fifo {
-        let reason = format!("{} has its name", status.kind);
-        return Err(refuse().because(reason).hint("remove it, if nothing needs it"));
+/// Refuses a name that is taken by anything but a FIFO of ours.
+pub(super) fn must_be_free_or_ours(plan: &Plan, directory: &Directory) -> Result<(), Refusal> {
+    let name = plan.log.fifo();
+    match files::ours_at(directory, &name, Kind::Fifo) {
+        Ok(_) => Ok(()),
+        Err(strange) => {
+            let refusal = Refusal::new(Code::FifoBlocked, "cannot create FIFO");
+            let reason = format!("something has its name, and {strange}");
+            let refusal = refusal.at(directory.path_of(&name)).because(reason);
+            Err(refusal.hint("remove it, if nothing needs it"))
+        }
     }
-    if status.owner != process::effective_user() {
-        return Err(refuse().because("somebody else's FIFO has its name"));
+}
+
+fn remove_leftover(plan: &Plan, directory: &Directory) -> Result<(), Refusal> {
+    must_be_free_or_ours(plan, directory)?;
+    let name = plan.log.fifo();
+    match files::unlink_at(directory, &name) {
+        Ok(()) | Err(Errno::ENOENT) => Ok(()),
+        Err(errno) => {
+            let refusal = Refusal::new(Code::FifoBlocked, "cannot remove old FIFO");
+            Err(refusal.at(directory.path_of(&name)).because(errno))
+        }
     }
-    files::unlink_at(directory, name).map_err(|errno| refuse().because(errno))
 }

@@ -1,15 +1,14 @@
 //! `--fresh`: removing what an earlier start has left, and nothing else.
 
-use super::log;
-use super::records::Names;
+use super::records::{Named, Names};
+use super::{fifo, log};
 use crate::place::Directory;
 use crate::plan::{Beginning, Plan};
 use crate::refusal::{Code, Refusal};
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use weir_common::Errno;
-use weir_common::sys::files::{self, Identity, Kind};
-use weir_common::sys::process;
+use weir_common::sys::files::{self, Identity, Kind, Strange};
 
 /// One of an earlier start's files.
 struct Old<'d> {
@@ -30,12 +29,14 @@ pub(super) fn retire(
     if plan.beginning == Beginning::Replay {
         return Ok(());
     }
+    // What would refuse the new start is found before the old one's log is gone.
+    fifo::must_be_free_or_ours(plan, directory)?;
     let log = old_log(plan, directory)?;
     // Records are found while the log is held, and only these are removed: should
     // another start publish in the meantime, its records are others.
     let mut old_records = Vec::new();
     for record in records.iter() {
-        old_records.extend(old_record(record.directory, &record.name)?);
+        old_records.extend(old_record(record)?);
     }
     // The log first: a record may outlive its log, but no log its record.
     log.iter().chain(&old_records).try_for_each(remove)
@@ -51,22 +52,20 @@ fn old_log<'d>(plan: &'d Plan, directory: &'d Directory) -> Result<Option<Old<'d
     Ok(Some(Old { _file: file, directory, name, identity }))
 }
 
-fn old_record<'d>(directory: &'d Directory, name: &'d OsStr) -> Result<Option<Old<'d>>, Refusal> {
+fn old_record<'d>(record: &'d Named<'d>) -> Result<Option<Old<'d>>, Refusal> {
+    let (directory, name) = (record.directory, record.name.as_os_str());
     let refuse = |code| refuse_removal(directory, name, code);
-    let status = match files::status_at(directory, name) {
-        Ok(status) => status,
-        Err(Errno::ENOENT) => return Ok(None),
-        Err(errno) => return Err(refuse(Code::System).because(errno)),
-    };
-    if status.kind != Kind::Regular {
-        return Err(refuse(Code::LogUnsafe).because(format_args!("it is {}", status.kind)));
-    }
-    if status.owner != process::effective_user() {
-        return Err(refuse(Code::LogUnsafe).because("it belongs to somebody else"));
-    }
     let fail = |errno| refuse(Code::System).because(errno);
-    let file = files::open_log_at(directory, name).map_err(fail)?;
+    match files::ours_at(directory, name, Kind::Regular) {
+        Ok(Some(_)) => {}
+        Ok(None) => return Ok(None),
+        Err(Strange::System(errno)) => return Err(fail(errno)),
+        Err(strange) => return Err(refuse(Code::LogUnsafe).because(strange)),
+    }
+    let file = files::pin_at(directory, name).map_err(fail)?;
     let identity = files::status(&file).map_err(fail)?.identity;
+    // The name of a receipt is the caller's choice, and could be any file's.
+    record.must_be_one().map_err(|why| refuse(Code::LogUnsafe).because(why))?;
     Ok(Some(Old { _file: file, directory, name, identity }))
 }
 

@@ -1,12 +1,11 @@
 //! The log: opened once, by one owner, and still the same file at the end.
 
-use crate::place::Directory;
+use crate::place::{Directory, Fate};
 use crate::plan::Plan;
 use crate::refusal::{Code, Refusal, creation_code};
 use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use weir_common::sys::files::{self, Identity, Kind, Lock, Status};
-use weir_common::sys::process;
 use weir_common::{Errno, LogName};
 
 /// A log that this start alone may write, held by its lock.
@@ -19,49 +18,38 @@ pub(super) struct Log<'d> {
     fate: Cell<Fate>,
 }
 
-/// What becomes of the log when this start is refused after all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// This start has created it, and removes it again.
-    Remove,
-    /// It was there before, or the job has started.
-    Keep,
-}
-
 impl<'d> Log<'d> {
-    /// Opens the log or creates it, takes its lock, and makes sure of it.
-    pub(super) fn claim(plan: &'d Plan, directory: &'d Directory) -> Result<Log<'d>, Refusal> {
-        let (file, fate) = match plan.given_log {
-            Some(number) => (take_given(plan, number)?, Fate::Keep),
-            None => open(plan, directory)?,
-        };
+    /// Opens the log or creates it, takes its lock, and makes sure of it. `given` is the
+    /// caller's own descriptor of it.
+    pub(super) fn claim(
+        plan: &'d Plan,
+        directory: &'d Directory,
+        given: Option<OwnedFd>,
+    ) -> Result<Log<'d>, Refusal> {
+        if let Some(given) = given {
+            must_be_log(plan, directory, given)?;
+        }
+        let (file, fate) = open(plan, directory)?;
         let status = own(plan, directory, &file).inspect_err(|refusal| {
             // Busy means that another start has taken over what this one has made.
-            if fate == Fate::Remove && refusal.code() != Code::LogBusy {
+            if fate == Fate::Undo && refusal.code() != Code::LogBusy {
                 let _ = files::unlink_at(directory, plan.log.as_os_str());
             }
         })?;
-        let log = Log {
-            file,
-            directory,
-            name: &plan.log,
-            identity: status.identity,
-            start_bytes: status.bytes,
-            fate: Cell::new(fate),
-        };
-        if log.start_bytes > plan.quota.bytes() {
-            let refusal =
-                Refusal::new(Code::LogOverQuota, "cannot continue log").at(plan.log_path());
-            let reason = format!(
-                "it has {} bytes already, the quota is {}",
-                log.start_bytes,
-                plan.quota.bytes()
-            );
-            return Err(refusal
-                .because(reason)
-                .hint("choose a larger --quota, another log, or --fresh"));
+        let (identity, start_bytes) = (status.identity, status.bytes);
+        let (name, fate) = (&plan.log, Cell::new(fate));
+        Ok(Log { file, directory, name, identity, start_bytes, fate })
+    }
+
+    /// Refuses a log that is longer than the quota.
+    pub(super) fn must_fit(&self, plan: &Plan) -> Result<(), Refusal> {
+        let (bytes, quota) = (self.start_bytes, plan.quota.bytes());
+        if bytes <= quota {
+            return Ok(());
         }
-        Ok(log)
+        let refusal = Refusal::new(Code::LogOverQuota, "cannot continue log").at(plan.log_path());
+        let reason = format!("it has {bytes} bytes already, the quota is {quota}");
+        Err(refusal.because(reason).hint("choose a larger --quota, another log, or --fresh"))
     }
 
     pub(super) fn start_bytes(&self) -> u64 {
@@ -89,12 +77,6 @@ impl<'d> Log<'d> {
         let expected = self.start_bytes + kept_bytes;
         Ok(named.identity == self.identity && named.bytes == expected)
     }
-
-    /// Lets go of the lock, which a caller's copy of the descriptor would keep.
-    pub(super) fn release(self) {
-        // Closing what may be the last descriptor does the rest.
-        let _ = files::unlock(&self.file);
-    }
 }
 
 impl AsFd for Log<'_> {
@@ -111,7 +93,7 @@ impl Drop for Log<'_> {
                 .is_ok_and(|named| named.identity == self.identity)
         };
         // The lock is still held, so no other start has taken the log over.
-        if self.fate.get() == Fate::Remove && still_ours() {
+        if self.fate.get() == Fate::Undo && still_ours() {
             let _ = files::unlink_at(self.directory, name);
         }
     }
@@ -125,36 +107,52 @@ fn refuse(plan: &Plan, code: Code) -> Refusal {
 pub(super) fn open(plan: &Plan, directory: &Directory) -> Result<(OwnedFd, Fate), Refusal> {
     let name = plan.log.as_os_str();
     match files::create_log_at(directory, name) {
-        Ok(file) => return Ok((file, Fate::Remove)),
+        Ok(file) => return Ok((file, Fate::Undo)),
         Err(Errno::EEXIST) => {}
         Err(errno) => {
             return Err(refuse(plan, creation_code(errno, Code::System)).because(errno));
         }
     }
     // Looked at before it is opened: opening a device can do things.
-    let fail = |errno| refuse(plan, Code::LogUnsafe).because(errno);
-    check(plan, files::status_at(directory, name).map_err(fail)?)?;
+    match files::status_at(directory, name) {
+        Ok(status) => check(plan, status)?,
+        Err(Errno::ENOENT) => return Err(busy(plan)),
+        Err(errno) => return Err(refuse(plan, Code::System).because(errno)),
+    }
     match files::open_log_at(directory, name) {
         Ok(file) => Ok((file, Fate::Keep)),
-        // Somebody's lease on it.
-        Err(Errno::EAGAIN) => Err(busy(plan)),
-        Err(errno) => Err(fail(errno)),
+        // Somebody's lease on it; or a fresh start has just retired it.
+        Err(Errno::EAGAIN | Errno::ENOENT) => Err(busy(plan)),
+        // What was put in its place since it was looked at.
+        Err(errno @ (Errno::ELOOP | Errno::ENXIO | Errno::EISDIR | Errno::ENODEV)) => {
+            Err(refuse(plan, Code::LogUnsafe).because(errno))
+        }
+        Err(errno) => Err(refuse(plan, Code::System).because(errno)),
     }
 }
 
-/// The log that the caller has opened.
-fn take_given(plan: &Plan, number: i32) -> Result<OwnedFd, Refusal> {
-    let refusal = || {
-        Refusal::new(Code::LogUnsafe, format!("cannot use descriptor {number} as log"))
-            .at(plan.log_path())
-    };
-    let fail = |errno: Errno| refusal().because(errno);
-    let file = files::take_inherited(number).map_err(fail)?;
-    let opened = files::opened(&file).map_err(fail)?;
-    match (opened.writable, opened.append) {
-        (true, true) => Ok(file),
-        (false, _) => Err(refusal().because("it is not open for writing")),
-        (true, false) => Err(refusal().because("it is not in append mode")),
+/// Refuses a descriptor of the caller's that is not the log, open for appending.
+///
+/// It is not used any further: the lock and every write go through a description that
+/// nobody else has, or two weirs with one description would both own it.
+fn must_be_log(plan: &Plan, directory: &Directory, given: OwnedFd) -> Result<(), Refusal> {
+    let what = "cannot use the descriptor of --log-fd as log";
+    let refuse = |code| Refusal::new(code, what).at(plan.log_path());
+    let fail = |errno| refuse(Code::System).because(errno);
+    let opened = files::opened(&given).map_err(fail)?;
+    if !opened.writable {
+        return Err(refuse(Code::LogUnsafe).because("it is not open for writing"));
+    }
+    if !opened.append {
+        return Err(refuse(Code::LogUnsafe).because("it is not in append mode"));
+    }
+    let given = files::status(&given).map_err(fail)?;
+    match files::status_at(directory, plan.log.as_os_str()) {
+        Ok(named) if named.identity == given.identity => Ok(()),
+        Ok(_) | Err(Errno::ENOENT) => {
+            Err(refuse(Code::LogUnsafe).because("it leads to another file"))
+        }
+        Err(errno) => Err(fail(errno)),
     }
 }
 
@@ -162,25 +160,20 @@ fn take_given(plan: &Plan, number: i32) -> Result<OwnedFd, Refusal> {
 /// lock, another start could have removed it.
 pub(super) fn own(plan: &Plan, directory: &Directory, file: &OwnedFd) -> Result<Status, Refusal> {
     let fail = |errno| refuse(plan, Code::System).because(errno);
-    check(plan, files::status(file).map_err(fail)?)?;
     match files::lock(file) {
         Ok(Lock::Taken) => {}
         Ok(Lock::Busy) => return Err(busy(plan)),
         Err(errno) => {
-            return Err(Refusal::new(Code::System, "cannot lock log")
-                .at(plan.log_path())
-                .because(errno));
+            let refusal = Refusal::new(Code::System, "cannot lock log");
+            return Err(refusal.at(plan.log_path()).because(errno));
         }
     }
     let status = files::status(file).map_err(fail)?;
     check(plan, status)?;
     match files::status_at(directory, plan.log.as_os_str()) {
         Ok(named) if named.identity == status.identity => Ok(status),
-        _ if plan.given_log.is_some() => {
-            let refusal = refuse(plan, Code::LogUnsafe);
-            Err(refusal.because("the descriptor of --log-fd leads to another file"))
-        }
-        _ => Err(busy(plan)),
+        Ok(_) | Err(Errno::ENOENT) => Err(busy(plan)),
+        Err(errno) => Err(fail(errno)),
     }
 }
 
@@ -193,12 +186,7 @@ fn busy(plan: &Plan) -> Refusal {
 /// Refuses everything but a regular file of ours with one name.
 fn check(plan: &Plan, status: Status) -> Result<(), Refusal> {
     let refusal = || refuse(plan, Code::LogUnsafe);
-    if status.kind != Kind::Regular {
-        return Err(refusal().because(format_args!("it is {}", status.kind)));
-    }
-    if status.owner != process::effective_user() {
-        return Err(refusal().because("it belongs to somebody else"));
-    }
+    status.if_ours(Kind::Regular).map_err(|strange| refusal().because(strange))?;
     match status.links {
         1 => Ok(()),
         0 => Err(busy(plan)),

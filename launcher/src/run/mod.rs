@@ -28,7 +28,11 @@ use weir_drainer::Drain;
 
 /// Runs one job. A refusal leaves nothing behind: whatever was made for this start is
 /// removed when the values that stand for it are dropped.
-pub(crate) fn run(plan: &Plan, voice: &mut Voice) -> Result<Leave, Refusal> {
+pub(crate) fn run(
+    plan: &Plan,
+    given_log: Option<OwnedFd>,
+    voice: &mut Voice,
+) -> Result<Leave, Refusal> {
     // From here on a signal waits to be read, and ends nothing half-way.
     let signals = SignalReader::new(READ_BY_LAUNCHER)
         .map_err(|errno| Refusal::new(Code::System, "cannot read signals").because(errno))?;
@@ -39,11 +43,13 @@ pub(crate) fn run(plan: &Plan, voice: &mut Voice) -> Result<Leave, Refusal> {
     let admitted = admission::admit(plan)?;
     let directory = admitted.log.make()?;
     let receipt_directory = admitted.receipt.map(Site::make).transpose()?;
-    let names = Names::of(plan, &directory, receipt_directory.as_ref());
+    let names = Names::of(plan, &directory, receipt_directory.as_ref())?;
     fresh::retire(plan, &directory, &names)?;
-    let log = Log::claim(plan, &directory)?;
+    let log = Log::claim(plan, &directory, given_log)?;
     keep_from_log(plan, &log, voice)?;
-    let records = names.reserve(plan)?;
+    names.must_be_free(plan)?;
+    log.must_fit(plan)?;
+    let records = names.reserve()?;
     let (fifo, ends) = Fifo::create(plan, &directory)?;
     voice.admitted(plan);
     if plan.whereabouts == Whereabouts::MadeUp {
@@ -58,23 +64,23 @@ pub(crate) fn run(plan: &Plan, voice: &mut Voice) -> Result<Leave, Refusal> {
     let (attempt, leave) = see_through(plan, start, ends.reader, &log, &signals, voice);
     records.publish(plan, &log, &attempt, voice);
     fifo.remove();
-    log.release();
     Ok(leave)
 }
 
-/// Keeps weir's own standard output and error out of the log, whose length they would
-/// change behind the quota's back.
+/// Keeps what weir itself writes out of the log, whose length it would change behind the
+/// quota's back. (Standard error was looked at before anything could be said there.)
 fn keep_from_log(plan: &Plan, log: &Log<'_>, voice: &mut Voice) -> Result<(), Refusal> {
-    let is_log = |standard| {
-        files::status_of_standard(standard).is_some_and(|status| status.identity == log.identity())
-    };
-    if is_log(Standard::Error) {
-        voice.fall_silent();
-    }
-    if plan.output == Output::LogAndTee && is_log(Standard::Output) {
+    let output = files::status_of_standard(Standard::Output);
+    let output_is_log = output.is_some_and(|status| status.identity == log.identity());
+    if plan.output == Output::LogAndTee && output_is_log {
         let refusal =
             Refusal::new(Code::Usage, "--tee").because("standard output is the log itself");
         return Err(refusal.hint("without --tee the job's output is in the log already"));
+    }
+    if voice.tells(log.identity()) {
+        // Nor may the refusal go there.
+        voice.speak_to(None);
+        return Err(Refusal::new(Code::Usage, "--status-fd").because("it is the log itself"));
     }
     Ok(())
 }

@@ -8,25 +8,58 @@ use crate::plan::{Plan, Sync};
 use crate::refusal::{Code, Refusal, creation_code};
 use crate::voice::Voice;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use weir_common::sys::files;
 use weir_common::{
     Capture, Draft, DraftName, Durability, Errno, FACT_BYTES_MAX, Fact, PublishError, Published,
     RECEIPT_BYTES_MAX, Receipt, ReserveError,
 };
 
+/// Which record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Which {
+    Fact,
+    Receipt,
+}
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Which::Fact => "fact",
+            Which::Receipt => "receipt",
+        })
+    }
+}
+
 /// Where one record goes.
 pub(super) struct Named<'d> {
-    what: &'static str,
+    which: Which,
     pub(super) directory: &'d Directory,
     pub(super) name: OsString,
-    draft_name: DraftName,
-    bytes_max: usize,
+    draft_name: OsString,
 }
 
 impl Named<'_> {
     fn path(&self) -> PathBuf {
         self.directory.path_of(&self.name)
+    }
+
+    /// Whether what has its name is such a record, for whoever wants to remove it.
+    pub(super) fn must_be_one(&self) -> Result<(), String> {
+        let path = Path::new(&self.name);
+        let read = match self.which {
+            Which::Fact => Fact::read_at(self.directory, path).map(drop),
+            Which::Receipt => Receipt::read_at(self.directory, path).map(drop),
+        };
+        read.map_err(|why| format!("it is no {}: {}", self.which, why.reason()))
+    }
+
+    /// Every name that it needs: its own, its draft's, and the one for trying.
+    fn names(&self) -> [OsString; 3] {
+        let mut trial = self.draft_name.clone();
+        trial.push("~");
+        [self.name.clone(), self.draft_name.clone(), trial]
     }
 }
 
@@ -37,41 +70,49 @@ pub(super) struct Names<'d> {
 }
 
 impl<'d> Names<'d> {
+    /// The names of the records; refused where the receipt's would be in the way of the
+    /// log's.
     pub(super) fn of(
         plan: &Plan,
         directory: &'d Directory,
         receipt_directory: Option<&'d Directory>,
-    ) -> Names<'d> {
-        let fact = Named {
-            what: "fact",
-            directory,
-            name: plan.log.fact(),
-            draft_name: DraftName(plan.log.fact_draft()),
-            bytes_max: FACT_BYTES_MAX,
-        };
+    ) -> Result<Names<'d>, Refusal> {
+        let (name, draft_name) = (plan.log.fact(), plan.log.fact_draft());
+        let fact = Named { which: Which::Fact, directory, name, draft_name };
         let receipt = plan.receipt.as_ref().zip(receipt_directory).map(|(receipt, directory)| {
-            let mut draft_name = OsString::from(".");
-            draft_name.push(&receipt.name);
-            draft_name.push(".tmp");
-            Named {
-                what: "receipt",
-                directory,
-                name: receipt.name.clone(),
-                draft_name: DraftName(draft_name),
-                bytes_max: RECEIPT_BYTES_MAX,
-            }
+            let (name, mut draft_name) = (receipt.name.clone(), OsString::from("."));
+            draft_name.push(&name);
+            draft_name.push(".receipt.tmp");
+            Named { which: Which::Receipt, directory, name, draft_name }
         });
-        Names { fact, receipt }
+        if let Some(receipt) = &receipt {
+            let fail =
+                |errno| Refusal::new(Code::System, "cannot look at directories").because(errno);
+            let (one, other) = (directory.identity(), receipt.directory.identity());
+            let taken = [plan.log.as_os_str().to_owned(), plan.log.fifo()];
+            let mut taken = taken.into_iter().chain(fact.names());
+            let clash = taken.any(|taken| receipt.names().contains(&taken));
+            if clash && one.map_err(fail)? == other.map_err(fail)? {
+                let refusal =
+                    Refusal::new(Code::Usage, "cannot publish receipt").at(receipt.path());
+                return Err(refusal.because("its name is the log's, or one of its records'"));
+            }
+        }
+        Ok(Names { fact, receipt })
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Named<'d>> {
         [&self.fact].into_iter().chain(&self.receipt)
     }
 
+    /// A log whose records exist is sealed, and refused.
+    pub(super) fn must_be_free(&self, plan: &Plan) -> Result<(), Refusal> {
+        self.iter().try_for_each(|record| must_be_free(plan, record))
+    }
+
     /// Makes room for the records, so that a disk that fills up meanwhile still takes
-    /// them. A log whose records exist is sealed, and refused.
-    pub(super) fn reserve(&self, plan: &Plan) -> Result<Records<'_>, Refusal> {
-        self.iter().try_for_each(|record| must_be_free(plan, record))?;
+    /// them.
+    pub(super) fn reserve(&self) -> Result<Records<'_>, Refusal> {
         let fact = Reserved::new(&self.fact)?;
         let receipt = self.receipt.as_ref().map(Reserved::new).transpose()?;
         Ok(Records { fact, receipt })
@@ -91,14 +132,19 @@ struct Reserved<'d> {
 
 impl<'d> Reserved<'d> {
     fn new(record: &'d Named<'d>) -> Result<Reserved<'d>, Refusal> {
-        match Draft::reserve(record.directory, &record.draft_name, record.bytes_max) {
+        let bytes_max = match record.which {
+            Which::Fact => FACT_BYTES_MAX,
+            Which::Receipt => RECEIPT_BYTES_MAX,
+        };
+        let draft_name = DraftName(record.draft_name.clone());
+        match Draft::reserve(record.directory, &draft_name, bytes_max) {
             Ok(draft) => Ok(Reserved { record, draft }),
             Err(why) => Err(refuse_reserving(record, why)),
         }
     }
 
     fn publish(self, bytes: &[u8], durability: Durability, voice: &mut Voice) -> Result<(), Doubt> {
-        let what = self.record.what;
+        let what = self.record.which;
         match self.draft.publish(&self.record.name, bytes, durability) {
             Ok(Published::Ours) => {}
             Ok(Published::AlreadyThere) => {
@@ -109,14 +155,14 @@ impl<'d> Reserved<'d> {
             Err(why @ PublishError::Directory(_)) => voice.failure(&format!("{what}: {why}")),
             Err(why) => return Err(Doubt::new(why.errno(), format!("{what}: {why}"))),
         }
-        voice.published(what, &self.record.path());
+        voice.published(&what.to_string(), &self.record.path());
         Ok(())
     }
 }
 
 fn must_be_free(plan: &Plan, record: &Named<'_>) -> Result<(), Refusal> {
     let refusal = || Refusal::new(Code::LogSealed, "cannot continue log").at(plan.log_path());
-    let (what, path) = (record.what, record.path());
+    let (what, path) = (record.which, record.path());
     match files::status_at(record.directory, &record.name) {
         Err(Errno::ENOENT) => Ok(()),
         Err(errno) => {
@@ -133,8 +179,9 @@ fn refuse_reserving(record: &Named<'_>, why: ReserveError) -> Refusal {
     let code = match &why {
         ReserveError::System(errno) => creation_code(*errno, Code::System),
         ReserveError::Blocked(_) | ReserveError::Unsupported(_) => Code::RecordsUnsupported,
+        ReserveError::Busy => Code::LogBusy,
     };
-    let what = format!("cannot reserve {}", record.what);
+    let what = format!("cannot reserve {}", record.which);
     Refusal::new(code, what).at(record.path()).because(why)
 }
 
@@ -163,7 +210,7 @@ impl Records<'_> {
                 if let Err(errno) = reserved.record.directory.sync_parents() {
                     voice.failure(&format!(
                         "cannot put the new directory of {} on disk: {errno}",
-                        reserved.record.what
+                        reserved.record.which
                     ));
                 }
             }
