@@ -41,6 +41,15 @@ pub enum Published {
 #[derive(Clone, Debug)]
 pub struct DraftName(pub OsString);
 
+impl DraftName {
+    /// The name beside it for trying out what the file system can do.
+    fn trial(&self) -> OsString {
+        let mut name = self.0.clone();
+        name.push("~");
+        name
+    }
+}
+
 /// Why a draft could not be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReserveError {
@@ -120,6 +129,9 @@ pub struct Draft<'d> {
     file: OwnedFd,
     /// Where the draft has a name: that name.
     name: Option<OsString>,
+    /// The name that it has, or would have.
+    draft_name: DraftName,
+    bytes_max: usize,
     way: Way,
 }
 
@@ -152,11 +164,9 @@ impl<'d> Draft<'d> {
         bytes_max: usize,
     ) -> Result<Draft<'d>, ReserveError> {
         let directory = directory.as_fd();
-        let mut trial = draft_name.0.clone();
-        trial.push("~");
-        let draft = match unnamed(directory, &trial) {
+        let draft = match unnamed(directory, draft_name, bytes_max) {
             Some(draft) => draft,
-            None => named(directory, &draft_name.0, &trial, bytes_max)?,
+            None => named(directory, draft_name, bytes_max)?,
         };
         links::reserve(&draft.file, bytes_max).map_err(ReserveError::System)?;
         Ok(draft)
@@ -177,7 +187,10 @@ impl<'d> Draft<'d> {
         match self.give(name) {
             Ok(()) => {}
             Err(Errno::EEXIST) => return Ok(Published::AlreadyThere),
-            Err(errno) => return Err(PublishError::Name(errno)),
+            Err(errno) => match self.second_try() {
+                Some(draft) => return draft.publish(name, bytes, durability),
+                None => return Err(PublishError::Name(errno)),
+            },
         }
         if durability == Durability::Synced {
             files::sync_all(self.directory).map_err(PublishError::Directory)?;
@@ -185,9 +198,18 @@ impl<'d> Draft<'d> {
         Ok(Published::Ours)
     }
 
+    /// A draft with a name, where one without can be named no more: in a copy of the
+    /// process that made it, without `/proc`. Its room was not reserved.
+    fn second_try(&self) -> Option<Draft<'d>> {
+        match self.way {
+            Way::Unnamed(_) => named(self.directory, &self.draft_name, self.bytes_max).ok(),
+            Way::Link | Way::Rename => None,
+        }
+    }
+
     fn give(&mut self, name: &OsStr) -> Result<(), Errno> {
         match (self.way, &self.name) {
-            (Way::Unnamed(way), _) => links::link_unnamed(&self.file, way, self.directory, name),
+            (Way::Unnamed(way), _) => self.give_unnamed(way, name),
             (Way::Link, Some(draft)) => {
                 self.must_have_name(draft)?;
                 links::link_named(self.directory, draft, name)?;
@@ -201,6 +223,24 @@ impl<'d> Draft<'d> {
                 Ok(())
             }
             (Way::Link | Way::Rename, None) => Err(Errno::ENOENT),
+        }
+    }
+
+    /// Names an unnamed file in the way that was found out, or in another: the kernel
+    /// lets a process without privileges tell a file by its descriptor only if it has
+    /// opened it itself, and not in a copy of that process.
+    fn give_unnamed(&self, way: Unnamed, name: &OsStr) -> Result<(), Errno> {
+        let other = match way {
+            Unnamed::Descriptor => Unnamed::Proc,
+            Unnamed::Proc => Unnamed::Descriptor,
+        };
+        match links::link_unnamed(&self.file, way, self.directory, name) {
+            Ok(()) => Ok(()),
+            Err(Errno::EEXIST) => Err(Errno::EEXIST),
+            Err(errno) => match links::link_unnamed(&self.file, other, self.directory, name) {
+                Err(Errno::ENOENT) => Err(errno),
+                answer => answer,
+            },
         }
     }
 
@@ -222,6 +262,12 @@ impl<'d> Draft<'d> {
     }
 }
 
+impl AsFd for Draft<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
 impl Drop for Draft<'_> {
     fn drop(&mut self) {
         self.remove_name();
@@ -229,7 +275,11 @@ impl Drop for Draft<'_> {
 }
 
 /// A draft without a name, if this directory and this process can have and link one.
-fn unnamed<'d>(directory: BorrowedFd<'d>, trial: &OsStr) -> Option<Draft<'d>> {
+fn unnamed<'d>(
+    directory: BorrowedFd<'d>,
+    draft_name: &DraftName,
+    bytes_max: usize,
+) -> Option<Draft<'d>> {
     let file = links::create_unnamed(directory).ok()?;
     let ways = [Unnamed::Descriptor, Unnamed::Proc];
     let way = ways.into_iter().find(|way| links::can_tell_unnamed(&file, *way, directory))?;
@@ -237,24 +287,27 @@ fn unnamed<'d>(directory: BorrowedFd<'d>, trial: &OsStr) -> Option<Draft<'d>> {
         // Seen to be believed, with another one: a file that has lost its first name
         // cannot get a second.
         let other = links::create_unnamed(directory).ok()?;
-        links::link_unnamed(&other, way, directory, trial).ok()?;
-        files::unlink_at(directory, trial).ok()?;
+        links::link_unnamed(&other, way, directory, &draft_name.trial()).ok()?;
+        files::unlink_at(directory, &draft_name.trial()).ok()?;
     }
-    Some(Draft { directory, file, name: None, way: Way::Unnamed(way) })
+    let (draft_name, way) = (draft_name.clone(), Way::Unnamed(way));
+    Some(Draft { directory, file, name: None, draft_name, bytes_max, way })
 }
 
 /// A draft with a name, and with a way to the final one that was tried out.
 fn named<'d>(
     directory: BorrowedFd<'d>,
-    name: &OsStr,
-    trial: &OsStr,
+    draft_name: &DraftName,
     bytes_max: usize,
 ) -> Result<Draft<'d>, ReserveError> {
+    let (name, trial) = (draft_name.0.as_os_str(), &draft_name.trial());
     remove_leftover(directory, trial, bytes_max)?;
     remove_leftover(directory, name, bytes_max)?;
     let file = links::create_named(directory, name).map_err(ReserveError::System)?;
     // From here on dropping it removes the name.
-    let mut draft = Draft { directory, file, name: Some(name.to_owned()), way: Way::Link };
+    let (draft_name, own_name) = (draft_name.clone(), Some(name.to_owned()));
+    let mut draft =
+        Draft { directory, file, name: own_name, draft_name, bytes_max, way: Way::Link };
     // Locked before anybody else could take it for a leftover, or else theirs.
     match files::lock(&draft.file) {
         Ok(Lock::Taken) => {}
@@ -326,7 +379,7 @@ mod tests {
     const TRIAL: &str = ".record.tmp~";
 
     fn with_name(directory: BorrowedFd<'_>) -> Result<Draft<'_>, ReserveError> {
-        named(directory, OsStr::new(DRAFT), OsStr::new(TRIAL), 16)
+        named(directory, &DraftName(DRAFT.into()), 16)
     }
 
     fn with_place(check: impl FnOnce(&Path, &OwnedFd)) {
@@ -350,7 +403,9 @@ mod tests {
         let ways = [Way::Unnamed(Unnamed::Proc), Way::Link, Way::Rename];
         ways.into_iter().map(move |way| {
             let mut draft = match way {
-                Way::Unnamed(_) => unnamed(directory, OsStr::new(TRIAL)).expect("O_TMPFILE"),
+                Way::Unnamed(_) => {
+                    unnamed(directory, &DraftName(DRAFT.into()), 16).expect("O_TMPFILE")
+                }
                 Way::Link | Way::Rename => with_name(directory).expect("a draft"),
             };
             draft.way = way;

@@ -2,7 +2,9 @@
 
 use crate::meter::{Meter, Tally};
 use crate::tee::{Progress, Tee};
+use crate::until::Until;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Instant;
 use weir_common::Errno;
 use weir_common::sys::streams;
 
@@ -20,7 +22,8 @@ const READ_FAILURES_MAX: u32 = 1000;
 pub enum Pause {
     /// The stream has ended: every writer has closed it, and everything was read.
     Ended,
-    /// The interrupt could be read. [`Drain::run`] goes on where it was.
+    /// The interrupt could be read, or the deadline has come. [`Drain::run`] goes on
+    /// where it was.
     Interrupted,
 }
 
@@ -57,18 +60,23 @@ impl<'a, Source: AsFd, Log: AsFd> Drain<'a, Source, Log> {
         Drain { tee: Tee::to(Some(copy)), ..self }
     }
 
-    /// Drains until the stream has ended, or until `interrupt` can be read.
+    /// Ends the tee, so that nothing is held any more that its reader waits for.
+    pub fn end_tee(&mut self) {
+        self.tee.end();
+    }
+
+    /// Drains until the stream has ended, or until something else comes first.
     ///
     /// An error means that the source cannot be read, however often it is tried; the
     /// log's errors are in the [`tally`](Drain::tally). A log whose write hangs in the
     /// kernel hangs this call, so it wants a thread of its own.
-    pub fn run(&mut self, interrupt: Option<BorrowedFd<'_>>) -> Result<Pause, Errno> {
+    pub fn run(&mut self, until: Until<'_>) -> Result<Pause, Errno> {
         let mut failures_in_a_row = 0;
         loop {
-            if self.tee.catch_up(&self.buffer, interrupt) == Progress::Interrupted {
+            if self.tee.catch_up(&self.buffer, until) == Progress::Interrupted {
                 return Ok(Pause::Interrupted);
             }
-            if let Some(pause) = self.wait(interrupt) {
+            if let Some(pause) = self.wait(until) {
                 return Ok(pause);
             }
             match streams::read(&self.source, &mut self.buffer) {
@@ -118,17 +126,23 @@ impl<'a, Source: AsFd, Log: AsFd> Drain<'a, Source, Log> {
         self.tee.failure()
     }
 
-    /// Waits for the source; says when an interrupt came first.
+    /// Waits for the source; says when something else came first.
     ///
     /// A wait that fails is as good as none: the read finds out.
-    fn wait(&self, interrupt: Option<BorrowedFd<'_>>) -> Option<Pause> {
+    fn wait(&self, until: Until<'_>) -> Option<Pause> {
+        // A source that is always ready must not hide that the time is over.
+        if until.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Some(Pause::Interrupted);
+        }
         let source = self.source.as_fd();
-        let Some(interrupt) = interrupt else {
-            let _ = streams::first_readable([source]);
-            return None;
+        let (first, source_at) = match until.interrupt {
+            Some(interrupt) => (streams::first_readable([interrupt, source], until.deadline), 1),
+            None => (streams::first_readable([source], until.deadline), 0),
         };
-        let first = streams::first_readable([interrupt, source]);
-        (first == Ok(0)).then_some(Pause::Interrupted)
+        match first {
+            Ok(ready) if ready != Some(source_at) => Some(Pause::Interrupted),
+            _ => None,
+        }
     }
 
     /// Puts what was read where it belongs.
@@ -161,6 +175,7 @@ mod tests {
     use std::fs::{File, OpenOptions};
     use std::io::{PipeReader, Read, Write, pipe};
     use std::path::Path;
+    use std::time::Duration;
     use weir_common::sys::streams::Wake;
 
     struct Place {
@@ -217,7 +232,7 @@ mod tests {
                 let place = Place::new();
                 let log = place.log();
                 let mut drain = Drain::new(stream(content.clone(), piece_bytes), &log, room as u64);
-                assert_eq!(drain.run(None), Ok(Pause::Ended));
+                assert_eq!(drain.run(Until::the_end()), Ok(Pause::Ended));
                 let kept = room.min(content.len());
                 assert!(place.content() == content[..kept], "room {room}, pieces of {piece_bytes}");
                 let dropped = content.len() - kept;
@@ -232,7 +247,7 @@ mod tests {
     #[test]
     fn a_log_that_fails_is_never_written_again_and_the_stream_is_read_to_its_end() {
         let mut drain = Drain::new(stream(bytes(300_000), 300_000), full(), 400_000);
-        assert_eq!(drain.run(None), Ok(Pause::Ended));
+        assert_eq!(drain.run(Until::the_end()), Ok(Pause::Ended));
         let tally = drain.tally();
         let lost = Tally { kept_bytes: 0, dropped_bytes: 300_000, failure: Some(Errno::ENOSPC) };
         assert_eq!(tally, lost);
@@ -245,7 +260,7 @@ mod tests {
         let log = place.log();
         let source = File::open(directory.path()).expect("a directory opens");
         let mut drain = Drain::new(source, &log, 100);
-        assert_eq!(drain.run(None), Err(Errno::EISDIR));
+        assert_eq!(drain.run(Until::the_end()), Err(Errno::EISDIR));
         assert_eq!(drain.tally(), Tally::default());
     }
 
@@ -257,12 +272,27 @@ mod tests {
         let mut drain = Drain::new(source, &log, 100);
         sink.write_all(b"before ").expect("write");
         wake.raise();
-        assert_eq!(drain.run(Some(wake.as_fd())), Ok(Pause::Interrupted));
-        assert_eq!(drain.run(Some(wake.as_fd())), Ok(Pause::Interrupted));
+        assert_eq!(drain.run(Until::interrupted_by(wake.as_fd())), Ok(Pause::Interrupted));
+        assert_eq!(drain.run(Until::interrupted_by(wake.as_fd())), Ok(Pause::Interrupted));
         sink.write_all(b"after").expect("write");
         drop(sink);
-        assert_eq!(drain.run(None), Ok(Pause::Ended));
+        assert_eq!(drain.run(Until::the_end()), Ok(Pause::Ended));
         assert_eq!(place.content(), b"before after");
+    }
+
+    #[test]
+    fn a_deadline_holds_however_much_is_written() {
+        let place = Place::new();
+        let log = place.log();
+        let (source, mut sink) = pipe().expect("a pipe");
+        let mut drain = Drain::new(source, &log, 5);
+        let writer = std::thread::spawn(move || while sink.write_all(b"more and more").is_ok() {});
+        let soon = Instant::now() + Duration::from_millis(20);
+        assert_eq!(drain.run(Until::the_end().or_at(Some(soon))), Ok(Pause::Interrupted));
+        assert!(Instant::now() >= soon);
+        assert!(drain.tally().dropped_bytes > 0);
+        drop(drain);
+        writer.join().expect("it ends with its reader");
     }
 
     #[test]
@@ -293,7 +323,7 @@ mod tests {
         let log = place.log();
         let mut drain =
             Drain::new(stream(content.clone(), 70_000), &log, 150_000).tee(copy.as_fd());
-        assert_eq!(drain.run(None), Ok(Pause::Ended));
+        assert_eq!(drain.run(Until::the_end()), Ok(Pause::Ended));
         assert_eq!(drain.tee_failure(), None);
         drop(copy);
         assert!(copied.join().expect("reader") == content[..150_000]);
@@ -305,7 +335,7 @@ mod tests {
         let place = Place::new();
         let (log, copy) = (place.log(), full());
         let mut drain = Drain::new(stream(bytes(200_000), 1_000), &log, 150_000).tee(copy.as_fd());
-        assert_eq!(drain.run(None), Ok(Pause::Ended));
+        assert_eq!(drain.run(Until::the_end()), Ok(Pause::Ended));
         assert_eq!(drain.tee_failure(), Some(Errno::ENOSPC));
         assert!(place.content() == bytes(200_000)[..150_000]);
         assert!(drain.tally().quota_reached());
@@ -320,7 +350,7 @@ mod tests {
         let mut drain =
             Drain::new(stream(content.clone(), 200_000), &log, 200_000).tee(copy.as_fd());
         let paused = std::thread::scope(|scope| {
-            let running = scope.spawn(|| drain.run(Some(wake.as_fd())));
+            let running = scope.spawn(|| drain.run(Until::interrupted_by(wake.as_fd())));
             // The copy's pipe holds one buffer; at the second the drain has to wait.
             while place.content().len() < 131_072 {
                 std::thread::yield_now();
@@ -334,7 +364,7 @@ mod tests {
                 let mut copied = vec![0; 200_000];
                 reader.read_exact(&mut copied).map(|()| copied)
             });
-            assert_eq!(drain.run(None), Ok(Pause::Ended));
+            assert_eq!(drain.run(Until::the_end()), Ok(Pause::Ended));
             copying.join().expect("no panic").expect("all of it")
         });
         assert!(copied == content);

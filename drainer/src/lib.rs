@@ -11,7 +11,7 @@
 //! ```
 //! use std::fs::OpenOptions;
 //! use std::io::Write;
-//! use weir_drainer::{Drain, Pause};
+//! use weir_drainer::{Drain, Pause, Until};
 //!
 //! let place = tempfile::tempdir()?;
 //! let path = place.path().join("job.log");
@@ -22,7 +22,7 @@
 //! drop(job); // The stream ends when its last writer is gone.
 //!
 //! let mut drain = Drain::new(source, &log, 4);
-//! assert_eq!(drain.run(None)?, Pause::Ended);
+//! assert_eq!(drain.run(Until::the_end())?, Pause::Ended);
 //! assert_eq!(std::fs::read(&path)?, b"0123");
 //! let tally = drain.tally();
 //! assert_eq!((tally.kept_bytes, tally.dropped_bytes), (4, 6));
@@ -34,6 +34,8 @@
 mod drain;
 mod meter;
 mod tee;
+mod until;
 
 pub use drain::{Drain, Pause};
 pub use meter::Tally;
+pub use until::Until;

@@ -1,5 +1,6 @@
 //! A second reader of the kept bytes, who cannot harm the log.
 
+use crate::until::Until;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use weir_common::Errno;
@@ -33,19 +34,20 @@ impl<'a> Tee<'a> {
         self.failure
     }
 
+    /// Ends it; what is pending is not copied.
+    pub(crate) fn end(&mut self) {
+        self.copy = None;
+    }
+
     /// The first `bytes` of the buffer are to be copied.
     pub(crate) fn want(&mut self, bytes: usize) {
         self.pending = 0..bytes;
     }
 
     /// Copies what is pending, at its reader's pace.
-    pub(crate) fn catch_up(
-        &mut self,
-        buffer: &[u8],
-        interrupt: Option<BorrowedFd<'_>>,
-    ) -> Progress {
+    pub(crate) fn catch_up(&mut self, buffer: &[u8], until: Until<'_>) -> Progress {
         while let (Some(copy), false) = (self.copy, self.pending.is_empty()) {
-            match copy_some(copy, &buffer[self.pending.clone()], interrupt) {
+            match copy_some(copy, &buffer[self.pending.clone()], until) {
                 Ok(Some(taken)) => self.pending.start += taken,
                 Ok(None) => return Progress::Interrupted,
                 Err(errno) => {
@@ -61,12 +63,8 @@ impl<'a> Tee<'a> {
 /// Waits before it writes, and writes only what a ready pipe takes at once: a reader
 /// that has stopped reading never holds the drainer inside a write, where no interrupt
 /// would reach it. `None` is the interrupt.
-fn copy_some(
-    copy: BorrowedFd<'_>,
-    bytes: &[u8],
-    interrupt: Option<BorrowedFd<'_>>,
-) -> Result<Option<usize>, Errno> {
-    if !streams::writable_before(copy, interrupt)? {
+fn copy_some(copy: BorrowedFd<'_>, bytes: &[u8], until: Until<'_>) -> Result<Option<usize>, Errno> {
+    if !streams::writable_before(copy, until.interrupt, until.deadline)? {
         return Ok(None);
     }
     match streams::write(copy, &bytes[..bytes.len().min(PIPE_ATOMIC_BYTES)]) {

@@ -150,6 +150,11 @@ impl Directory {
         files::status(&self.file).map(|status| status.identity)
     }
 
+    /// Every descriptor that it needs.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        [&self.file].into_iter().chain(self.made.iter().map(|made| &made.parent)).map(AsFd::as_fd)
+    }
+
     /// The path of a name in it, for messages.
     pub(crate) fn path_of(&self, name: &OsStr) -> PathBuf {
         join(&self.path, name)

@@ -6,11 +6,12 @@
 use crate::ending::Leave;
 use crate::refusal::{Refusal, printable};
 use std::fmt::Write as _;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use weir_common::sys::files::{self, Identity, Standard};
 use weir_common::sys::process::{End, Pid};
 use weir_common::sys::streams;
+use weir_drainer::Tally;
 
 /// Which lines standard error gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,17 @@ impl Voice {
     /// Standard error is the log: a line there would be beyond the quota.
     pub(crate) fn fall_silent(&mut self) {
         self.loudness = Loudness::Nothing;
+    }
+
+    /// Says nothing any more, to nobody.
+    pub(crate) fn hang_up(&mut self) {
+        self.fall_silent();
+        self.status = None;
+    }
+
+    /// The status descriptor, while somebody listens.
+    pub(crate) fn status(&self) -> Option<BorrowedFd<'_>> {
+        self.status.as_ref().map(AsFd::as_fd)
     }
 
     /// Prints what was asked for on standard output.
@@ -121,9 +133,9 @@ impl Voice {
         });
     }
 
-    pub(crate) fn drained(&mut self, kept_bytes: u64, dropped_bytes: u64) {
-        let event = Event::new("drained").number("keptBytes", kept_bytes);
-        self.tell(event.number("droppedBytes", dropped_bytes));
+    pub(crate) fn drained(&mut self, tally: Tally) {
+        let event = Event::new("drained").number("keptBytes", tally.kept_bytes);
+        self.tell(event.number("droppedBytes", tally.dropped_bytes));
     }
 
     pub(crate) fn published(&mut self, record: &str, path: &Path) {

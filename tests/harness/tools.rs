@@ -61,3 +61,21 @@ pub fn needs_namespaces(test: &str) -> Option<Vec<&'static str>> {
         }
     }
 }
+
+/// The words in front of a command that make it process 1 of a pid namespace of its own;
+/// `None` where there is no such thing.
+pub fn needs_pid_namespaces(test: &str) -> Option<Vec<&'static str>> {
+    let words = match is_root() {
+        true => vec!["unshare", "--pid", "--fork"],
+        false => vec!["unshare", "--user", "--map-root-user", "--pid", "--fork"],
+    };
+    let mut trial = Command::new(words[0]);
+    trial.args(&words[1..]).args(["--mount-proc", "true"]).stderr(Stdio::null());
+    match trial.status() {
+        Ok(status) if status.success() => Some(words),
+        _ => {
+            skip(test, "there are no pid namespaces here");
+            None
+        }
+    }
+}

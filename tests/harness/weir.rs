@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use weir_common::sys::process::{self, Pid};
 
 /// `weir run`, being put together.
 pub struct Weir {
@@ -159,6 +160,13 @@ impl Running {
     #[track_caller]
     pub fn signal(&self, name: &str) {
         send(name, self.pid());
+    }
+
+    /// Sends it a signal at once, without a shell on the way; `name` is for the message.
+    #[track_caller]
+    pub fn signal_number(&self, name: &str, number: i32) {
+        let pid = Pid::from_raw(self.pid() as i32).unwrap();
+        process::send(pid, number).unwrap_or_else(|why| panic!("cannot send {name}: {why}"));
     }
 
     /// Whether it still runs.

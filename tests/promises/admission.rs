@@ -32,8 +32,9 @@ fn on_tmpfs(test: &str, place: &Place, options: &str, script: &str) -> Option<St
         "set -e; mount -t tmpfs -o {options} t small; cd small; W='{weir} run --log l --quota 64K'; \
          set +e; {script}\ncp -a . ../out"
     );
-    let output = Command::new(unshare[0])
-        .args(&unshare[1..])
+    let output = Command::new("timeout")
+        .args(["-s", "KILL", "60"])
+        .args(unshare)
         .args(["sh", "-c", &whole])
         .current_dir(place.path())
         .env_remove("WEIR_TESTS_STRICT")

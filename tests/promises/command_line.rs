@@ -196,6 +196,11 @@ fn every_option_can_come_from_the_environment() {
         .env("WEIR_CHDIR", "there")
         .env("WEIR_STDIN", "null")
         .env("WEIR_QUIET", "1")
+        .env("WEIR_AFTER_EXIT", "kill")
+        .env("WEIR_GRACE", "1ms")
+        .env("WEIR_SIGNAL_SCOPE", "group")
+        .env("WEIR_SUBREAPER", "1")
+        .env("WEIR_REOPENABLE", "1")
         .env("WEIR_FRESH", "on");
     let done = weir.stdin(std::fs::File::open(place.at("input")).unwrap()).run();
     done.exits(0);

@@ -25,7 +25,10 @@ fn a_signal_that_ends_the_job_ends_weir() {
     for signal in terminating {
         let log = format!("l{signal}");
         let weir = place.bare().option("log", &log).option("min-free", "0").option("sync", "none");
-        weir.sh(&format!("ulimit -c 0; kill -{signal} $$")).run().dies_by(signal).says("");
+        // Whatever the caller of the tests ignores, this job does not.
+        let script = format!("ulimit -c 0; kill -{signal} $$");
+        let job = ["env", "--default-signal", "sh", "-c", &script];
+        weir.job(&job).run().dies_by(signal).says("");
         assert!(place.fact_of(&log).is_some(), "signal {signal}");
     }
 }

@@ -18,8 +18,9 @@ fn on_small_disk(test: &str, size: &str, quota: &str, job: &str) -> Option<(Plac
     let script = "set -e; mount -t tmpfs -o size=$2 t small; set +e; \
          \"$1\" run --log small/l --quota $3 --min-free 0 --receipt small/r.json -- sh job; \
          echo rc=$?; cp -a small/. out";
-    let output = Command::new(unshare[0])
-        .args(&unshare[1..])
+    let output = Command::new("timeout")
+        .args(["-s", "KILL", "60"])
+        .args(unshare)
         .args(["sh", "-c", script, "sh"])
         .arg(weir_binary())
         .args([size, quota])

@@ -66,9 +66,9 @@ fn without_unnamed_files_a_draft_is_linked() {
             .filter(|line| line.contains("(INJECTED)"))
             .all(|line| line.contains("O_TMPFILE"))
     );
-    for draft in [".l.truncated.tmp", ".r.json.receipt.tmp"] {
-        assert!(trace.contains(&format!("\"{draft}\", O_WRONLY|O_CREAT|O_EXCL")), "{trace}");
-    }
+    // Both have got a name of their own (which strace sees only as root).
+    let drafts = trace.lines().filter(|line| line.contains("O_WRONLY|O_CREAT|O_EXCL|O_LARGEFILE"));
+    assert_eq!(drafts.count(), 2, "{trace}");
     published_all_the_same(&place, &done);
 }
 
@@ -142,7 +142,7 @@ fn syncs_come_in_the_promised_order() {
     let trace = trace(&place);
     let steps: Vec<&str> = trace
         .lines()
-        .filter(|line| !line.contains("\".\""))
+        .filter(|line| !line.contains("EEXIST"))
         .filter_map(|line| {
             ["fdatasync(", "fsync(", "linkat("].into_iter().find(|call| line.contains(call))
         })

@@ -61,6 +61,121 @@ fn the_signals_that_c_libraries_keep_to_themselves_are_forwarded_too() {
 }
 
 #[test]
+fn a_signal_at_any_moment_of_the_start_ends_everything_and_leaves_no_survivor() {
+    // Thousands of them in the whole check; a handful here.
+    let starts = if std::env::var_os("WEIR_SOAK").is_some() { 4000 } else { 200 };
+    let place = Place::new();
+    let signals =
+        [("TERM", 15), ("INT", 2), ("HUP", 1), ("QUIT", 3), ("USR1", 10), ("ALRM", 14), ("40", 40)];
+    let (mut before, mut during, mut seed) = (0, 0, 1u32);
+    for n in 0..starts {
+        let (name, number) = signals[n % signals.len()];
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        // A start takes about two milliseconds; the moment is spread over twice that.
+        let moment = std::time::Duration::from_micros(u64::from(seed >> 20));
+        let marker = format!("1000.{}", std::process::id() as usize * 10_000 + n);
+        let running =
+            place.bare().option("log", "l").option("min-free", "0").option("sync", "none");
+        // Whatever the caller of the tests ignores, this job does not.
+        let running = running.under(&["env", "--default-signal"]).job(&["sleep", &marker]).spawn();
+        let since = std::time::Instant::now();
+        while since.elapsed() < moment {
+            std::hint::spin_loop();
+        }
+        running.signal_number(name, number);
+        let done = running.wait();
+        done.dies_by(number);
+        match place.at("l").exists() {
+            // It came before weir had read its words, and weir died of it like anybody.
+            false => before += 1,
+            true => {
+                during += 1;
+                assert!(!place.fact().quota_reached, "{done:?}");
+                assert_eq!(place.log(), "", "{done:?}");
+            }
+        }
+        assert!(!runs(&marker), "start {n} by {name} has a survivor");
+        for name in place.names() {
+            std::fs::remove_file(place.at(&name)).unwrap();
+        }
+    }
+    eprintln!("{starts} starts: {before} signals came before weir was ready, {during} later");
+    assert!(during > 0);
+}
+
+/// Whether any process has this word on its command line.
+fn runs(marker: &str) -> bool {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.any(|line| {
+        let mut words = line.split(|byte| *byte == 0);
+        words.next() == Some(b"sleep") && words.next() == Some(marker.as_bytes())
+    })
+}
+
+#[test]
+fn a_group_of_its_own_gets_a_forwarded_signal_as_a_whole_and_once() {
+    let place = Place::new();
+    if !weir_tests::needs("a_group_of_its_own", "python3") {
+        return;
+    }
+    let job = "import os, signal, sys\n\
+        print(os.getpgrp(), os.getpid(), flush=True)\n\
+        name = b'parent\\n' if os.fork() else b'child\\n'\n\
+        signal.signal(signal.SIGUSR1, lambda *_: os.write(1, name))\n\
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n\
+        os.write(1, b'ready\\n')\n\
+        while True: signal.pause()\n";
+    let weir = place.weir().option("signal-scope", "group").job(&["python3", "-c", job]);
+    let running = weir.spawn();
+    let lines = || match place.at("l").exists() {
+        true => place.log().lines().map(str::to_owned).collect(),
+        false => Vec::new(),
+    };
+    eventually("both are ready", || lines().len() == 3);
+    let ids: Vec<String> = lines()[0].split(' ').map(str::to_owned).collect();
+    assert_eq!(ids[0], ids[1], "the job leads its group");
+    running.signal("USR1");
+    eventually("both have got it", || lines().len() == 5);
+    running.signal("TERM");
+    running.wait().exits(5).says("");
+    let mut got = lines().split_off(3);
+    got.sort_unstable();
+    assert_eq!(got, ["child", "parent"]);
+}
+
+#[test]
+fn forwarding_goes_on_while_the_logs_file_system_is_frozen() {
+    let test = "forwarding_goes_on_while_frozen";
+    if !weir_tests::needs_root(test)
+        || !weir_tests::needs(test, "mkfs.ext4")
+        || !weir_tests::needs(test, "fsfreeze")
+    {
+        return;
+    }
+    let place = Place::new();
+    let script = "set -e; truncate -s 64M img; mkfs.ext4 -q img; mkdir m; mount -o loop img m; chmod 700 m\n\
+        \"$1\" run --log m/l --quota 64K --min-free 0 -- sh -c 'trap \"touch got; exit 7\" TERM; while :; do echo x; sleep 0.01; done' & weir=$!\n\
+        until [ -s m/l ] || ! kill -0 $weir; do sleep 0.01; done\n\
+        (sleep 30; fsfreeze -u m 2>/dev/null) >/dev/null 2>&1 & watchdog=$!\n\
+        fsfreeze -f m\n\
+        until cat /proc/$weir/task/*/stat | grep -q ') D '; do sleep 0.01; done\n\
+        kill -TERM $weir\n\
+        until [ -e got ]; do sleep 0.01; done\n\
+        frozen=$(cat /proc/$weir/task/*/stat | grep -c ') D ')\n\
+        fsfreeze -u m; kill $watchdog; set +e; wait $weir; echo rc=$? frozen=$frozen; ls -A m; umount m";
+    let output = std::process::Command::new("timeout")
+        .args(["-s", "KILL", "60", "unshare", "--mount", "sh", "-c", script, "sh"])
+        .arg(weir_tests::weir_binary())
+        .current_dir(place.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(said.contains("rc=7 frozen=1\n"), "{output:?}");
+    assert!(said.contains(".l.truncated.json\n"), "{output:?}");
+}
+
+#[test]
 fn a_caller_that_blocks_or_ignores_a_signal_does_not_keep_it_from_weir() {
     if !weir_tests::needs("a_caller_that_blocks_or_ignores", "python3") {
         return;

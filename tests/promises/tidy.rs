@@ -118,7 +118,7 @@ fn every_option_is_in_help_and_readme_with_its_variable() {
         .filter_map(|line| line.strip_prefix("  --"))
         .filter_map(|line| line.split_whitespace().next())
         .collect();
-    assert!(options.len() >= 18, "{options:?}");
+    assert!(options.len() >= 23, "{options:?}");
     for option in options {
         assert!(readme.contains(&format!("`--{option}")), "README lacks --{option}");
     }

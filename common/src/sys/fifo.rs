@@ -40,3 +40,9 @@ pub fn open_at(directory: impl AsFd, name: &OsStr) -> Result<Ends, Errno> {
     fs::fcntl_setfl(&writer, OFlags::empty())?;
     Ok(Ends { reader, writer, identity: one.identity })
 }
+
+/// Lets other users open the FIFO for writing, by way of a descriptor that they have:
+/// mode 0622.
+pub fn let_others_reopen(end: impl AsFd) -> Result<(), Errno> {
+    Ok(fs::fchmod(end, Mode::from_raw_mode(0o622))?)
+}

@@ -1,3 +1,5 @@
+pub mod descendants;
+pub mod descriptors;
 pub mod errno;
 pub mod fifo;
 pub mod files;
@@ -7,3 +9,4 @@ pub mod process;
 pub mod signals;
 pub mod spawn;
 pub mod streams;
+pub mod terminal;

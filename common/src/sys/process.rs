@@ -15,6 +15,11 @@ impl Pid {
         Pid(raw)
     }
 
+    /// The process with this number, if that can be one.
+    pub const fn from_raw(raw: i32) -> Option<Pid> {
+        if raw > 0 { Some(Pid(raw)) } else { None }
+    }
+
     /// This process.
     pub fn own() -> Pid {
         Pid(rustix::process::getpid().as_raw_nonzero().get())
@@ -31,9 +36,32 @@ impl Pid {
     }
 }
 
+/// A process's session, as the number of its leader; 0 is a leader outside of this pid
+/// namespace, and 0 asks for this process.
+///
+/// Not through rustix, for which no process id is 0.
+fn session_of(pid: i32) -> i32 {
+    // SAFETY: getsid(2) takes a number.
+    unsafe { libc::getsid(pid) }
+}
+
+/// This process's group, likewise.
+pub(crate) fn own_group() -> i32 {
+    // SAFETY: getpgrp(2) takes nothing, and cannot fail.
+    unsafe { libc::getpgrp() }
+}
+
 /// Whether this process leads its session: a hang-up of the terminal reaches it alone.
 pub fn leads_session() -> bool {
-    rustix::process::getsid(None).is_ok_and(|session| session == rustix::process::getpid())
+    session_of(0) == Pid::own().raw()
+}
+
+/// Whether a stop of this process's group would be for ever: its parent, who would
+/// continue it, is in another session.
+pub fn nobody_would_continue() -> bool {
+    // SAFETY: getppid(2) takes nothing. A parent outside of this pid namespace is 0.
+    let parent = unsafe { libc::getppid() };
+    parent == 0 || leads_session() || session_of(parent) != session_of(0)
 }
 
 /// This process's effective user id.
@@ -83,6 +111,19 @@ pub struct Usage {
     pub resident_bytes_max: u64,
 }
 
+/// What waiting for a child has brought.
+#[derive(Clone, Copy, Debug)]
+pub enum News {
+    /// A child has ended.
+    Ended(Reaped),
+    /// A child has been stopped by a signal, and is still there.
+    Stopped(Pid),
+    /// There are children, and nothing new of them.
+    Nothing,
+    /// There are no children at all.
+    NoChildren,
+}
+
 /// A child that has ended and is now forgotten by the kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Reaped {
@@ -94,26 +135,49 @@ pub struct Reaped {
     pub usage: Usage,
 }
 
-/// Reaps one ended child, any that there is. Never waits: wait4(2) with `WNOHANG`.
-pub fn reap() -> Option<Reaped> {
+/// Whether waiting also tells of children that stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stops {
+    /// Only of those that end.
+    Untold,
+    /// Of both.
+    Told,
+}
+
+/// Asks for news of any one child, and reaps it if it has ended. Never waits: wait4(2)
+/// with `WNOHANG`.
+pub fn news(stops: Stops) -> News {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    let flags = match stops {
+        Stops::Untold => libc::WNOHANG,
+        Stops::Told => libc::WNOHANG | libc::WUNTRACED,
+    };
     // SAFETY: both out-pointers are alive and of the types that wait4(2) fills; an
     // all-zero rusage is valid where it fills nothing.
     let (answer, usage) = unsafe {
-        let answer = libc::wait4(-1, &mut status, libc::WNOHANG, usage.as_mut_ptr());
+        let answer = libc::wait4(-1, &mut status, flags, usage.as_mut_ptr());
         (answer, usage.assume_init())
     };
-    // With WNOHANG there is no EINTR; ECHILD and "none yet" are both nothing to reap.
-    if answer <= 0 {
-        return None;
+    match answer {
+        // With WNOHANG there is no EINTR, so this is ECHILD.
+        ..0 => News::NoChildren,
+        0 => News::Nothing,
+        pid if libc::WIFSTOPPED(status) => News::Stopped(Pid::new(pid)),
+        pid => {
+            let (pid, end) = (Pid::new(pid), end_of(status));
+            News::Ended(Reaped { pid, end, usage: usage_of(&usage) })
+        }
     }
-    let end = if libc::WIFSIGNALED(status) {
-        End::Signal { number: libc::WTERMSIG(status), core_dumped: libc::WCOREDUMP(status) }
-    } else {
-        End::Code(libc::WEXITSTATUS(status) as u8)
-    };
-    Some(Reaped { pid: Pid::new(answer), end, usage: usage_of(&usage) })
+}
+
+fn end_of(status: i32) -> End {
+    match libc::WIFSIGNALED(status) {
+        true => {
+            End::Signal { number: libc::WTERMSIG(status), core_dumped: libc::WCOREDUMP(status) }
+        }
+        false => End::Code(libc::WEXITSTATUS(status) as u8),
+    }
 }
 
 fn usage_of(raw: &libc::rusage) -> Usage {
@@ -136,6 +200,68 @@ pub fn send(to: Pid, signal: i32) -> Result<(), Errno> {
     }
 }
 
+/// Sends a signal to every process of a group: kill(2) with a negative number.
+pub fn send_to_group(leader: Pid, signal: i32) -> Result<(), Errno> {
+    // SAFETY: as above; a `Pid` is positive, so its negative is a group, and a pid of 1
+    // (which would make it everybody) leads none that a job is in.
+    match unsafe { libc::kill(-leader.raw(), signal) } {
+        0 => Ok(()),
+        _ => Err(Errno::last()),
+    }
+}
+
+/// Sends a signal to every process that this one may send to, except itself and
+/// process 1. As process 1 that is every other process of the pid namespace.
+pub fn send_to_everybody(signal: i32) {
+    // SAFETY: kill(2) takes two numbers.
+    unsafe { libc::kill(-1, signal) };
+}
+
+/// Adopts the orphans among this process's descendants: `PR_SET_CHILD_SUBREAPER`.
+pub fn adopt_orphans() -> Result<(), Errno> {
+    // Any id turns it on.
+    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+}
+
+/// Keeps other users' processes, and this user's without privileges, from looking into
+/// this process through `/proc`: `PR_SET_DUMPABLE` off. The next execve(2) turns it on.
+pub fn shut_from_view() -> Result<(), Errno> {
+    Ok(rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?)
+}
+
+/// Gives up the working directory for `/`, which is always there and never unmounted.
+pub fn leave_working_directory() {
+    // `/` can always be entered, unless a filter says otherwise; then it stays.
+    let _ = rustix::process::chdir("/");
+}
+
+/// Which side of a fork this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fork {
+    /// The process that there was before.
+    Parent,
+    /// The new one.
+    Child,
+}
+
+/// Makes a copy of this process that goes on on its own: fork(2).
+///
+/// To be called while the process has one thread.
+pub fn fork() -> Result<Fork, Errno> {
+    // SAFETY: with one thread no lock is held by anybody who does not exist in the
+    // child, so the child may go on like any process.
+    match unsafe { libc::fork() } {
+        -1 => Err(Errno::last()),
+        0 => Ok(Fork::Child),
+        _ => Ok(Fork::Parent),
+    }
+}
+
+/// Stops this process, as the terminal's stop would: returns when it is continued.
+pub fn stop_self() {
+    let _ = send(Pid::own(), libc::SIGSTOP);
+}
+
 /// Ends this process by the signal that ended its job, without a core dump of its own.
 ///
 /// Returns where that cannot be: the signal does not kill, or this is process 1.
@@ -144,8 +270,7 @@ pub fn die_by(signal: i32) {
         return;
     }
     // Not RLIMIT_CORE: a piped core_pattern dumps whatever the limit says.
-    let quiet = rustix::process::DumpableBehavior::NotDumpable;
-    if rustix::process::set_dumpable_behavior(quiet).is_err() {
+    if shut_from_view().is_err() {
         return;
     }
     signals::dispose(signal, Disposition::Default);

@@ -26,6 +26,11 @@ impl SignalSet {
         self.0 & SignalSet::bit(signal) != 0
     }
 
+    /// The set of this signal alone.
+    pub const fn of(signal: i32) -> SignalSet {
+        SignalSet(SignalSet::bit(signal))
+    }
+
     const fn bit(signal: i32) -> u64 {
         1 << (signal - 1)
     }
@@ -49,6 +54,8 @@ pub const CONT: i32 = libc::SIGCONT;
 pub const HUP: i32 = libc::SIGHUP;
 /// SIGINT: Ctrl-C.
 pub const INT: i32 = libc::SIGINT;
+/// SIGKILL: end at once.
+pub const KILL: i32 = libc::SIGKILL;
 /// SIGQUIT: Ctrl-\\.
 pub const QUIT: i32 = libc::SIGQUIT;
 /// SIGTERM: end.

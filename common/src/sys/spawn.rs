@@ -8,8 +8,9 @@ use super::errno::Errno;
 use super::inherited::Inherited;
 use super::process::Pid;
 use super::signals::{self, Disposition};
+use super::terminal::Terminal;
 use std::ffi::{CStr, CString, c_char};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// What the job is and what it starts with. Everything that is not named here it
 /// inherits as it is.
@@ -30,6 +31,17 @@ pub struct Job<'a> {
     pub inherited: Inherited,
     /// Whether SIGCHLD was ignored then.
     pub child_ignored: bool,
+    /// Which process group it is in.
+    pub group: Group<'a>,
+}
+
+/// The process group that a job is in.
+#[derive(Clone, Copy, Debug)]
+pub enum Group<'a> {
+    /// The one that this process is in.
+    Inherited,
+    /// One of its own, which gets this terminal's foreground.
+    Own(Option<&'a Terminal>),
 }
 
 /// The step of a start that failed.
@@ -62,10 +74,10 @@ pub struct StartError {
 
 /// Starts a job whose standard output and error are `output`, and nothing else of ours.
 ///
-/// Returns when the job's program runs, or could not be started. To be called while
-/// the process has one thread; the caller blocks signals first, and the job gets the
-/// inherited mask back.
-pub fn spawn(job: &Job<'_>, output: OwnedFd) -> Result<Pid, StartError> {
+/// To be called while the process has one thread; the caller blocks signals first, and
+/// the job gets the inherited mask back. The process is there when this returns; whether
+/// its program runs, [`Starting::verdict`] tells.
+pub fn begin(job: &Job<'_>, output: OwnedFd) -> Result<Starting, StartError> {
     let fail = |step, errno, output| Err(StartError { step, errno, output });
     let flags = rustix::pipe::PipeFlags::CLOEXEC;
     let (verdict, reporter) = match rustix::pipe::pipe_with(flags) {
@@ -75,23 +87,57 @@ pub fn spawn(job: &Job<'_>, output: OwnedFd) -> Result<Pid, StartError> {
     let mut program = Program::new(job);
     // SAFETY: this process has one thread, so the child may go on as it is; `run_child`
     // calls only async-signal-safe functions all the same, and never returns.
-    let pid = match unsafe { libc::fork() } {
-        -1 => return fail(Step::Fork, Errno::last(), output),
+    match unsafe { libc::fork() } {
+        -1 => fail(Step::Fork, Errno::last(), output),
         0 => run_child(job, &mut program, &output, &reporter),
-        pid => Pid::new(pid),
-    };
-    // Ours must go, or the read below would wait for ever.
-    drop(reporter);
-    let mut message = [0; MESSAGE_BYTES];
-    match super::streams::read(&verdict, &mut message) {
-        Ok(MESSAGE_BYTES) => {
-            // SAFETY: wait4(2) with null pointers only reaps; the pid is our child's.
-            unsafe { libc::waitpid(pid.raw(), std::ptr::null_mut(), 0) };
-            let (step, errno) = decode(message);
-            fail(step, errno, output)
+        pid => {
+            if let Group::Own(_) = job.group {
+                // The child does it too; whoever comes first, it is done when either
+                // goes on. After its execve this one is refused, and not needed.
+                // SAFETY: setpgid(2) takes two numbers.
+                unsafe { libc::setpgid(pid, pid) };
+            }
+            Ok(Starting { pid: Pid::new(pid), verdict, output })
         }
-        // The end: execve closed it, or a signal was quicker. Either way the job was there.
-        _ => Ok(pid),
+    }
+}
+
+/// A process that is about to become the job.
+#[derive(Debug)]
+pub struct Starting {
+    pid: Pid,
+    verdict: OwnedFd,
+    output: OwnedFd,
+}
+
+impl Starting {
+    /// The job's process id.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Waits until the job's program runs, or could not be started. It can be read
+    /// ([`AsFd`]) as soon as that is known.
+    pub fn verdict(self) -> Result<Pid, StartError> {
+        let mut message = [0; MESSAGE_BYTES];
+        match super::streams::read(&self.verdict, &mut message) {
+            Ok(MESSAGE_BYTES) => {
+                // SAFETY: a null pointer makes waitpid(2) only reap; the pid is our
+                // child's, and the child has said its last word.
+                unsafe { libc::waitpid(self.pid.raw(), std::ptr::null_mut(), 0) };
+                let (step, errno) = decode(message);
+                Err(StartError { step, errno, output: self.output })
+            }
+            // The end: execve closed it, or a signal was quicker. Either way the job was
+            // there.
+            _ => Ok(self.pid),
+        }
+    }
+}
+
+impl AsFd for Starting {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.verdict.as_fd()
     }
 }
 
@@ -211,6 +257,15 @@ fn errno_now() -> i32 {
 
 /// Puts everything in place that the job inherits; says what failed.
 fn prepare(job: &Job<'_>, output: &OwnedFd) -> Option<(Step, i32)> {
+    if let Group::Own(terminal) = job.group {
+        // Before the terminal is ours, it would stop whoever takes it.
+        super::terminal::block_background_stops();
+        // SAFETY: setpgid(2) and getpid(2) are async-signal-safe.
+        unsafe { libc::setpgid(0, 0) };
+        if let Some(terminal) = terminal {
+            terminal.give_to(Pid::own());
+        }
+    }
     // SAFETY: all of these are async-signal-safe system calls on numbers that are
     // open, or (close) may be closed already.
     unsafe {

@@ -3,6 +3,7 @@
 use super::errno::Errno;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
 
 type Result<T> = std::result::Result<T, Errno>;
 
@@ -20,29 +21,36 @@ pub fn write(sink: impl AsFd, bytes: &[u8]) -> Result<usize> {
 }
 
 /// Waits until one of the descriptors can be read, has ended or has failed, and says
-/// which: the first in the given order.
-pub fn first_readable<const N: usize>(descriptors: [BorrowedFd<'_>; N]) -> Result<usize> {
+/// which: the first in the given order; at the latest until the deadline: then `None`.
+pub fn first_readable<const N: usize>(
+    descriptors: [BorrowedFd<'_>; N],
+    deadline: Option<Instant>,
+) -> Result<Option<usize>> {
     let mut asked = descriptors.each_ref().map(|fd| PollFd::new(fd, PollFlags::IN));
-    first_ready(&mut asked, None).map(|ready| ready.unwrap_or(0))
+    first_ready(&mut asked, deadline)
 }
 
 /// Whether a read would not wait: there is something, or the end, or an error.
 pub fn is_readable(source: impl AsFd) -> Result<bool> {
     let source = source.as_fd();
     let mut asked = [PollFd::new(&source, PollFlags::IN)];
-    Ok(first_ready(&mut asked, Some(&NOW))?.is_some())
+    Ok(first_ready(&mut asked, Some(Instant::now()))?.is_some())
 }
 
-/// Waits until `sink` takes bytes (or has failed) or `interrupt` can be read;
-/// `true` when it was the sink.
-pub fn writable_before(sink: BorrowedFd<'_>, interrupt: Option<BorrowedFd<'_>>) -> Result<bool> {
+/// Waits until `sink` takes bytes, or has failed; `false` when `interrupt` could be read
+/// or the deadline came first.
+pub fn writable_before(
+    sink: BorrowedFd<'_>,
+    interrupt: Option<BorrowedFd<'_>>,
+    deadline: Option<Instant>,
+) -> Result<bool> {
     let mut asked = Vec::with_capacity(2);
     if let Some(interrupt) = &interrupt {
         asked.push(PollFd::new(interrupt, PollFlags::IN));
     }
     asked.push(PollFd::new(&sink, PollFlags::OUT));
     let sink_at = asked.len() - 1;
-    Ok(first_ready(&mut asked, None)? == Some(sink_at))
+    Ok(first_ready(&mut asked, deadline)? == Some(sink_at))
 }
 
 /// Writes all of the bytes, but never waits: `EAGAIN` as soon as that would be needed.
@@ -53,7 +61,7 @@ pub fn write_without_waiting(sink: impl AsFd, bytes: &[u8]) -> Result<()> {
     let mut rest = bytes;
     while !rest.is_empty() {
         let mut asked = [PollFd::new(&sink, PollFlags::OUT)];
-        if first_ready(&mut asked, Some(&NOW))?.is_none() {
+        if first_ready(&mut asked, Some(Instant::now()))?.is_none() {
             return Err(Errno::EAGAIN);
         }
         // A pipe that is ready for writing has room for this much.
@@ -64,12 +72,19 @@ pub fn write_without_waiting(sink: impl AsFd, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
-
-fn first_ready(asked: &mut [PollFd<'_>], limit: Option<&Timespec>) -> Result<Option<usize>> {
-    rustix::io::retry_on_intr(|| poll(asked, limit))?;
-    // Any event counts: a FIFO without writers reports HUP and no IN.
-    Ok(asked.iter().position(|one| !one.revents().is_empty()))
+fn first_ready(asked: &mut [PollFd<'_>], deadline: Option<Instant>) -> Result<Option<usize>> {
+    loop {
+        // Anew after an interruption: the deadline stays where it is. A limit that does
+        // not fit is beyond any process's life, and as good as none.
+        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let limit = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(asked, limit.as_ref()) {
+            // Any event counts: a FIFO without writers reports HUP and no IN.
+            Ok(_) => return Ok(asked.iter().position(|one| !one.revents().is_empty())),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
 }
 
 /// A flag that one thread raises and others can wait for along with descriptors.

@@ -22,6 +22,11 @@ pub(crate) enum Name {
     Chdir,
     Stdin,
     Quiet,
+    AfterExit,
+    Grace,
+    SignalScope,
+    Subreaper,
+    Reopenable,
 }
 
 /// One option.
@@ -60,7 +65,7 @@ const fn rivals(other: Name, spec: Spec) -> Spec {
 }
 
 /// In the order of the help text; `Name` is in the same order.
-pub(crate) const OPTIONS: [Spec; 18] = [
+pub(crate) const OPTIONS: [Spec; 23] = [
     rivals(Name::Root, option(Name::Log, "log", "FILE", "the log; its fact stands beside it")),
     rivals(
         Name::Log,
@@ -93,6 +98,21 @@ pub(crate) const OPTIONS: [Spec; 18] = [
     option(Name::Chdir, "chdir", "DIR", "the job's working directory"),
     option(Name::Stdin, "stdin", "FROM", "the job's standard input: inherit or null [inherit]"),
     flag(Name::Quiet, "quiet", "errors only on standard error"),
+    option(
+        Name::AfterExit,
+        "after-exit",
+        "HOW",
+        "if the output is still held then: linger, wait or kill",
+    ),
+    option(Name::Grace, "grace", "DURATION", "how long linger waits first, and kill for TERM [5s]"),
+    option(
+        Name::SignalScope,
+        "signal-scope",
+        "WHO",
+        "who gets weir's signals: job, or its own group [job]",
+    ),
+    flag(Name::Subreaper, "subreaper", "adopt and reap the job's orphans"),
+    flag(Name::Reopenable, "reopenable", "a job under another user may reopen /dev/stdout"),
 ];
 
 /// The option with this name.

@@ -12,7 +12,8 @@ use crate::refusal::{Code, Refusal};
 use places::{log_place, receipt_plan};
 use std::ffi::{CString, OsString};
 use std::path::PathBuf;
-use values::{id, min_free, profile, quota, stdin, sync, text, words};
+use std::time::Duration;
+use values::{after_exit, choice, grace, id, min_free, profile, quota, stdin, sync, text, words};
 use weir_common::{ArtifactId, AttemptId, LogName, Quota, RunId};
 
 /// A job to be run.
@@ -34,6 +35,11 @@ pub(crate) struct Plan {
     pub(crate) directory: Option<PathBuf>,
     pub(crate) stdin: Stdin,
     pub(crate) chatter: Chatter,
+    pub(crate) after_exit: AfterExit,
+    pub(crate) grace: Duration,
+    pub(crate) scope: Scope,
+    pub(crate) orphans: Orphans,
+    pub(crate) reopening: Reopening,
 }
 
 /// Where a receipt goes.
@@ -77,6 +83,39 @@ pub(crate) enum Stdin {
     Null,
 }
 
+/// What happens when the job has ended and others remain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AfterExit {
+    /// weir leaves after the grace; a background process drains to the true end.
+    Linger,
+    /// weir waits for the true end.
+    Wait,
+    /// Every descendant is ended.
+    Kill,
+}
+
+/// Who gets a forwarded signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    Job,
+    /// The job has a process group of its own, and all of it gets the signal.
+    Group,
+}
+
+/// Whether the job's orphans become weir's children.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Orphans {
+    Left,
+    Adopted,
+}
+
+/// Whether a job that has dropped privileges may reopen its standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reopening {
+    OwnerOnly,
+    Anybody,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chatter {
     Notes,
@@ -112,6 +151,14 @@ impl Plan {
             directory: args.value(Name::Chdir).map(PathBuf::from),
             stdin: stdin(args)?,
             chatter: if args.flag(Name::Quiet)? { Chatter::ErrorsOnly } else { Chatter::Notes },
+            after_exit: after_exit(args)?,
+            grace: grace(args)?,
+            scope: choice(args, Name::SignalScope, [("job", Scope::Job), ("group", Scope::Group)])?,
+            orphans: if args.flag(Name::Subreaper)? { Orphans::Adopted } else { Orphans::Left },
+            reopening: match args.flag(Name::Reopenable)? {
+                true => Reopening::Anybody,
+                false => Reopening::OwnerOnly,
+            },
             run_id,
             attempt_id,
             artifact_id,

@@ -1,14 +1,19 @@
 //! The values of single options.
 
-use super::{Stdin, Sync};
+use super::{AfterExit, Stdin, Sync};
 use crate::cli::{Args, Name};
 use crate::refusal::{Code, Refusal};
 use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::str::FromStr;
+use std::time::Duration;
+use weir_common::sys::process::Pid;
 use weir_common::sys::{files, inherited};
 use weir_common::{Errno, Quota, SizeError, parse_size};
+
+/// How long weir waits for what remains after the job, unless told otherwise.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// The most that an attempt can be asked to leave free: 1 TiB.
 const MIN_FREE_BYTES_MAX: u64 = 1 << 40;
@@ -117,8 +122,50 @@ pub(super) fn stdin(args: &Args) -> Result<Stdin, Refusal> {
     choice(args, Name::Stdin, [("inherit", Stdin::Inherited), ("null", Stdin::Null)])
 }
 
+pub(super) fn after_exit(args: &Args) -> Result<AfterExit, Refusal> {
+    let (linger, wait, kill) =
+        (("linger", AfterExit::Linger), ("wait", AfterExit::Wait), ("kill", AfterExit::Kill));
+    if !Pid::own().is_init() {
+        return choice(args, Name::AfterExit, [linger, wait, kill]);
+    }
+    // When process 1 leaves, nothing is left that could drain.
+    match text(args, Name::AfterExit)? {
+        Some("linger") => {
+            let refusal = args.refuse(Code::Usage, Name::AfterExit);
+            let reason = "process 1 cannot leave anything behind";
+            Err(refusal.because(reason).hint("in a container: kill (the default) or wait"))
+        }
+        _ => choice(args, Name::AfterExit, [kill, wait]),
+    }
+}
+
+pub(super) fn grace(args: &Args) -> Result<Duration, Refusal> {
+    let Some(given) = text(args, Name::Grace)? else {
+        return Ok(GRACE);
+    };
+    parse_duration(given).ok_or_else(|| {
+        let reason = "it is not a duration such as 500ms, 5s or 2m";
+        args.refuse(Code::Usage, Name::Grace).because(reason)
+    })
+}
+
+/// A whole number, then `ms`, `s`, `m`, `h`, or nothing for seconds.
+fn parse_duration(text: &str) -> Option<Duration> {
+    let digits_end = text.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(digits_end);
+    let unit_ms = match unit {
+        "ms" => 1,
+        "" | "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    let ms = digits.parse::<u64>().ok()?.checked_mul(unit_ms)?;
+    Some(Duration::from_millis(ms))
+}
+
 /// The one of these that the user named, or else the first.
-fn choice<T: Copy, const N: usize>(
+pub(super) fn choice<T: Copy, const N: usize>(
     args: &Args,
     name: Name,
     choices: [(&str, T); N],
@@ -171,4 +218,39 @@ pub(super) fn words(args: &Args) -> Result<Vec<CString>, Refusal> {
     let word = |word: &OsStr| CString::new(word.as_bytes());
     let words: Result<Vec<CString>, _> = given.into_iter().map(word).collect();
     words.map_err(|_| Refusal::new(Code::Usage, "a word of the command has a NUL byte in it"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_whole_numbers_with_a_unit() {
+        let ms = |text| parse_duration(text).map(|duration| duration.as_millis());
+        for (text, expected) in [
+            ("500ms", 500),
+            ("5s", 5000),
+            ("5", 5000),
+            ("2m", 120_000),
+            ("1h", 3_600_000),
+            ("0", 0),
+        ] {
+            assert_eq!(ms(text), Some(expected), "{text}");
+        }
+        for text in [
+            "",
+            "s",
+            "-1",
+            "+1s",
+            "1.5s",
+            "1 s",
+            "1d",
+            "1S",
+            "1sm",
+            "99999999999999999999",
+            "18446744073709551615h",
+        ] {
+            assert_eq!(ms(text), None, "{text}");
+        }
+    }
 }

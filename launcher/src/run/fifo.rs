@@ -1,7 +1,7 @@
 //! The FIFO between the job and the drainer, there until the records are published.
 
 use crate::place::Directory;
-use crate::plan::Plan;
+use crate::plan::{Plan, Reopening};
 use crate::refusal::{Code, Refusal, creation_code};
 use std::ffi::OsString;
 use weir_common::Errno;
@@ -60,6 +60,12 @@ impl<'d> Fifo<'d> {
             Refusal::new(code, "cannot open FIFO").at(&path).because(errno)
         })?;
         fifo.identity = Some(ends.identity);
+        if plan.reopening == Reopening::Anybody {
+            fifo::let_others_reopen(&ends.reader).map_err(|errno| {
+                let refusal = Refusal::new(Code::System, "cannot make FIFO reopenable");
+                refusal.at(&path).because(errno)
+            })?;
+        }
         Ok((fifo, ends))
     }
 

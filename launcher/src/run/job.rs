@@ -1,13 +1,14 @@
 //! Starting the job as if weir were not there.
 
+use super::relay::Relay;
 use crate::cli::VARIABLE_PREFIX;
-use crate::plan::{Plan, Stdin};
+use crate::plan::{Plan, Scope, Stdin};
 use crate::refusal::{Code, Refusal};
 use std::os::fd::{AsFd, OwnedFd};
 use weir_common::Errno;
 use weir_common::sys::inherited::Inherited;
 use weir_common::sys::process::{self, Pid};
-use weir_common::sys::spawn::{self, Job, Step};
+use weir_common::sys::spawn::{self, Group, Job, StartError, Starting, Step};
 use weir_common::sys::{files, signals, streams};
 
 /// What weir changes for itself, and gives back to the job.
@@ -31,6 +32,9 @@ impl Setting {
             Stdin::Inherited => None,
             Stdin::Null => Some(files::open_null().map_err(fail("cannot open /dev/null"))?),
         };
+        // Before the job: it must find nothing of weir's in /proc, its environment and
+        // descriptors least of all.
+        process::shut_from_view().map_err(fail("cannot keep the job from looking into weir"))?;
         Ok(Setting {
             inherited,
             child_ignored: signals::keep_ended_children(),
@@ -59,7 +63,12 @@ pub(super) enum Start {
 
 /// Starts the job with `output` as its standard output and error. A refusal means that
 /// weir itself could not, and the job has nothing to do with it.
-pub(super) fn start(plan: &Plan, setting: &Setting, output: OwnedFd) -> Result<Start, Refusal> {
+pub(super) fn start(
+    plan: &Plan,
+    setting: &Setting,
+    output: OwnedFd,
+    relay: &Relay<'_>,
+) -> Result<Start, Refusal> {
     let job = Job {
         words: &plan.words,
         hidden_prefix: VARIABLE_PREFIX,
@@ -68,8 +77,13 @@ pub(super) fn start(plan: &Plan, setting: &Setting, output: OwnedFd) -> Result<S
         umask: setting.umask,
         inherited: setting.inherited,
         child_ignored: setting.child_ignored,
+        group: match plan.scope {
+            Scope::Job => Group::Inherited,
+            Scope::Group => Group::Own(relay.terminal()),
+        },
     };
-    let failed = match spawn::spawn(&job, output) {
+    let failed = match spawn::begin(&job, output).and_then(|starting| await_start(starting, relay))
+    {
         Ok(pid) => return Ok(Start::Running(pid)),
         Err(failed) => failed,
     };
@@ -101,6 +115,20 @@ pub(super) fn start(plan: &Plan, setting: &Setting, output: OwnedFd) -> Result<S
             ),
     };
     Ok(Start::Failed { refusal, errno, output: failed.output })
+}
+
+/// Waits until the job's program runs, and passes signals on meanwhile: a program on a
+/// file system that hangs takes its time.
+fn await_start(starting: Starting, relay: &Relay<'_>) -> Result<Pid, StartError> {
+    let pid = starting.pid();
+    relay.pass_on_early(pid);
+    while let Ok(Some(0)) = streams::first_readable([relay.signals.as_fd(), starting.as_fd()], None)
+    {
+        while let Some(arrived) = relay.signals.next() {
+            relay.pass_on(pid, arrived);
+        }
+    }
+    starting.verdict()
 }
 
 /// Tells a failed start where its reader looks: in the log, through the stream, so that

@@ -1,11 +1,14 @@
 //! The story of `weir run`.
 
 mod admission;
+mod background;
 mod fifo;
 mod fresh;
 mod job;
 mod log;
 mod records;
+mod relay;
+mod remaining;
 mod watch;
 
 use crate::ending::Leave;
@@ -17,14 +20,17 @@ use fifo::Fifo;
 use job::{Setting, Start};
 use log::Log;
 use records::Names;
-use std::os::fd::{AsFd, OwnedFd};
+use relay::Relay;
+use remaining::Remaining;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::SystemTime;
-use watch::Outcome;
+use watch::{Patience, StreamEnd};
 use weir_common::sys::files::{self, Standard};
-use weir_common::sys::inherited;
+use weir_common::sys::process::Usage;
 use weir_common::sys::signals::{READ_BY_LAUNCHER, SignalReader};
+use weir_common::sys::{descriptors, inherited, process};
 use weir_common::{Counts, Errno, JobEnd};
-use weir_drainer::Drain;
+use weir_drainer::{Drain, Tally, Until};
 
 /// Runs one job. A refusal leaves nothing behind: whatever was made for this start is
 /// removed when the values that stand for it are dropped.
@@ -51,20 +57,41 @@ pub(crate) fn run(
     log.must_fit(plan)?;
     let records = names.reserve()?;
     let (fifo, ends) = Fifo::create(plan, &directory)?;
+    let remaining = Remaining::take_over(plan)?;
+    let relay = Relay::new(&signals, plan.scope);
     voice.admitted(plan);
     if plan.whereabouts == Whereabouts::MadeUp {
         voice.note(&format!("log {}", plan.log_path().display()));
     }
 
-    let start = job::start(plan, &setting, ends.writer)?;
+    let start = job::start(plan, &setting, ends.writer, &relay)?;
     // The point of no return: a job runs, or the log is about to tell why none does.
     // What fails from here on is remembered and reported, and ends nothing.
+    drop(setting);
     log.keep();
-    [Some(&directory), receipt_directory.as_ref()].into_iter().flatten().for_each(Directory::keep);
-    let (attempt, leave) = see_through(plan, start, ends.reader, &log, &signals, voice);
+    let directories = || [Some(&directory), receipt_directory.as_ref()].into_iter().flatten();
+    directories().for_each(Directory::keep);
+    if let Start::Running(_) = start {
+        let own = [signals.as_fd(), log.as_fd(), ends.reader.as_fd()].into_iter();
+        let own = own.chain(relay.terminal().map(AsFd::as_fd)).chain(voice.status());
+        let own = own.chain(directories().flat_map(Directory::descriptors));
+        let_go_of_everything_else(plan, own.chain(records.descriptors()));
+    }
+    let (attempt, leave) = see_through(plan, start, ends.reader, &log, &relay, remaining, voice);
     records.publish(plan, &log, &attempt, voice);
     fifo.remove();
     Ok(leave)
+}
+
+/// Lets go of what weir was started with and does not need: the caller's descriptors,
+/// standard input, the working directory.
+fn let_go_of_everything_else<'a>(plan: &Plan, own: impl Iterator<Item = BorrowedFd<'a>>) {
+    descriptors::keep_only(own);
+    descriptors::let_go(Standard::Input);
+    if plan.output == Output::Log {
+        descriptors::let_go(Standard::Output);
+    }
+    process::leave_working_directory();
 }
 
 /// Keeps what weir itself writes out of the log, whose length it would change behind the
@@ -85,13 +112,15 @@ fn keep_from_log(plan: &Plan, log: &Log<'_>, voice: &mut Voice) -> Result<(), Re
     Ok(())
 }
 
-/// Drains what the job writes, and sees the job through to its end.
+/// Drains what the job writes, and sees the job through to its end and its stream to its
+/// own, here or in the background.
 fn see_through(
     plan: &Plan,
     start: Start,
     source: OwnedFd,
     log: &Log<'_>,
-    signals: &SignalReader,
+    relay: &Relay<'_>,
+    remaining: Remaining,
     voice: &mut Voice,
 ) -> (Attempt, Leave) {
     let started_at_ms = now_ms();
@@ -100,35 +129,47 @@ fn see_through(
     if plan.output == Output::LogAndTee {
         drain = drain.tee(Standard::Output.borrow());
     }
-    let (outcome, leave) = match start {
+    let (job, finished_at_ms, usage, mut stream, mut leave) = match start {
         Start::Running(pid) => {
             voice.started(pid);
-            watch::see_through(pid, &mut drain, signals, voice)
+            let patience = Patience { after_exit: plan.after_exit, grace: plan.grace, remaining };
+            let (ended, stream) = watch::see_through(pid, &mut drain, relay, patience, voice);
+            let (job, leave) = (JobEnd::Ended(ended.end), Leave::as_job(ended.end));
+            (job, ended.at_ms, ended.usage, stream, leave)
         }
         Start::Failed { refusal, errno, output } => {
             voice.refused(&refusal);
             job::tell_in_log(&refusal, output);
-            let outcome = watch::drain_rest(JobEnd::NeverStarted(errno), &mut drain, voice);
-            (outcome, Leave::Code(refusal.code().exit_code()))
+            let leave = Leave::Code(refusal.code().exit_code());
+            let stream = StreamEnd::of(drain.run(Until::the_end()));
+            voice.drained(drain.tally());
+            (JobEnd::NeverStarted(errno), now_ms(), Usage::default(), stream, leave)
         }
     };
+    if stream == StreamEnd::Held {
+        (stream, leave) = background::settle(plan, leave, &mut drain, relay.signals, voice);
+        voice.drained(drain.tally());
+    }
     // A reader that has seen enough is no failure.
     if let Some(errno) = drain.tee_failure().filter(|errno| *errno != Errno::EPIPE) {
         voice.failure(&format!("copying the log to standard output ended early: {errno}"));
     }
-    let counts = Counts {
-        start_bytes,
-        kept_bytes: outcome.tally.kept_bytes,
-        dropped_bytes: outcome.tally.dropped_bytes,
-    };
-    (Attempt { started_at_ms, counts, outcome }, leave)
+    let tally = drain.tally();
+    let (kept_bytes, dropped_bytes) = (tally.kept_bytes, tally.dropped_bytes);
+    let counts = Counts { start_bytes, kept_bytes, dropped_bytes };
+    (Attempt { started_at_ms, job, finished_at_ms, usage, stream, tally, counts }, leave)
 }
 
 /// Everything that the records of one start tell.
 struct Attempt {
     started_at_ms: u64,
+    job: JobEnd,
+    /// When the job ended, by the wall clock in milliseconds.
+    finished_at_ms: u64,
+    usage: Usage,
+    stream: StreamEnd,
+    tally: Tally,
     counts: Counts,
-    outcome: Outcome,
 }
 
 /// The wall clock, in milliseconds since 1970.

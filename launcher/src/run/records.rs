@@ -9,6 +9,7 @@ use crate::refusal::{Code, Refusal, creation_code};
 use crate::voice::Voice;
 use std::ffi::OsString;
 use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use weir_common::sys::files;
 use weir_common::{
@@ -198,6 +199,11 @@ impl Doubt {
 }
 
 impl Records<'_> {
+    /// Every descriptor that they need.
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        [&self.fact].into_iter().chain(&self.receipt).map(|reserved| reserved.draft.as_fd())
+    }
+
     /// Publishes what is proven: the fact first, then the receipt, which tells what
     /// became of the fact.
     pub(super) fn publish(self, plan: &Plan, log: &Log<'_>, attempt: &Attempt, voice: &mut Voice) {
@@ -238,10 +244,10 @@ impl Records<'_> {
 /// seen, every byte that was to be kept was, and the log is what weir opened and as
 /// long as it must be.
 fn prove(plan: &Plan, log: &Log<'_>, attempt: &Attempt) -> Result<bool, Doubt> {
-    let tally = attempt.outcome.tally;
-    match attempt.outcome.stream {
+    let tally = attempt.tally;
+    match attempt.stream {
         StreamEnd::Reached { .. } => {}
-        StreamEnd::Abandoned => {
+        StreamEnd::Held => {
             let reason =
                 "a signal ended the wait for a background process that still held the output";
             return Err(Doubt::new(Errno::EINTR, reason));
@@ -274,9 +280,9 @@ fn prove(plan: &Plan, log: &Log<'_>, attempt: &Attempt) -> Result<bool, Doubt> {
 }
 
 fn fact(plan: &Plan, attempt: &Attempt, quota_reached: bool) -> Fact {
-    let observed_at_ms = match attempt.outcome.stream {
+    let observed_at_ms = match attempt.stream {
         StreamEnd::Reached { at_ms } => at_ms,
-        StreamEnd::Abandoned | StreamEnd::Broken(_) => attempt.outcome.finished_at_ms,
+        StreamEnd::Held | StreamEnd::Broken(_) => attempt.finished_at_ms,
     };
     Fact {
         run_id: plan.run_id.clone(),
@@ -296,11 +302,11 @@ fn receipt(plan: &Plan, attempt: &Attempt, capture: Capture) -> Receipt {
         log_artifact_id: plan.artifact_id.clone(),
         started_at_ms: attempt.started_at_ms,
         // The wall clock may have been set back meanwhile.
-        finished_at_ms: attempt.outcome.finished_at_ms.max(attempt.started_at_ms),
-        job: attempt.outcome.job,
+        finished_at_ms: attempt.finished_at_ms.max(attempt.started_at_ms),
+        job: attempt.job,
         capture,
         counts: attempt.counts,
-        usage: attempt.outcome.usage,
+        usage: attempt.usage,
     }
 }
 

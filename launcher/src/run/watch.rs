@@ -1,25 +1,26 @@
 //! From the job's start to its end and the end of its stream: reap, forward, drain.
 
 use super::now_ms;
-use crate::ending::Leave;
+use super::relay::{Relay, asks_to_end};
+use super::remaining::{Children, Remaining};
+use crate::plan::AfterExit;
 use crate::voice::Voice;
 use std::os::fd::AsFd;
 use std::thread;
-use weir_common::sys::process::{self, End, Pid, Usage};
-use weir_common::sys::signals::{self, Arrived, Origin, READ_BY_LAUNCHER, SignalReader};
+use std::time::{Duration, Instant};
+use weir_common::Errno;
+use weir_common::sys::process::{self, End, News, Pid, Stops, Usage};
+use weir_common::sys::signals::{self, READ_BY_LAUNCHER};
 use weir_common::sys::streams::{self, Wake};
-use weir_common::{Errno, JobEnd};
-use weir_drainer::{Drain, Pause, Tally};
+use weir_drainer::{Drain, Pause, Tally, Until};
 
-/// How it all ended.
+/// How a job has ended.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outcome {
-    pub(super) job: JobEnd,
-    /// When the job ended, by the wall clock in milliseconds.
-    pub(super) finished_at_ms: u64,
+pub(super) struct Ended {
+    pub(super) end: End,
+    /// When, by the wall clock in milliseconds.
+    pub(super) at_ms: u64,
     pub(super) usage: Usage,
-    pub(super) stream: StreamEnd,
-    pub(super) tally: Tally,
 }
 
 /// How the stream ended.
@@ -27,64 +28,64 @@ pub(super) struct Outcome {
 pub(super) enum StreamEnd {
     /// Every writer has closed it; when, by the wall clock in milliseconds.
     Reached { at_ms: u64 },
-    /// A signal ended the wait for a process that still held it.
-    Abandoned,
+    /// Not yet: others hold it still, and weir's patience has ended.
+    Held,
     /// It could not be read any more.
     Broken(Errno),
+}
+
+impl StreamEnd {
+    /// What a drain's rest says of its stream, now.
+    pub(super) fn of(run: Result<Pause, Errno>) -> StreamEnd {
+        match run {
+            Ok(Pause::Ended) => StreamEnd::Reached { at_ms: now_ms() },
+            Ok(Pause::Interrupted) => StreamEnd::Held,
+            Err(errno) => StreamEnd::Broken(errno),
+        }
+    }
+}
+
+/// What weir does about processes that remain when the job has ended.
+pub(super) struct Patience {
+    pub(super) after_exit: AfterExit,
+    pub(super) grace: Duration,
+    pub(super) remaining: Remaining,
 }
 
 /// The drainer's stack: its loop needs little, but debug builds need more than that.
 const STACK_BYTES: usize = 128 << 10;
 
-/// Sees a running job through to its end and to the end of its stream.
+/// Sees a running job through to its end, and its stream to its end or to the end of
+/// weir's patience.
 pub(super) fn see_through<Source, Log>(
     job: Pid,
     drain: &mut Drain<'_, Source, Log>,
-    signals: &SignalReader,
+    relay: &Relay<'_>,
+    patience: Patience,
     voice: &mut Voice,
-) -> (Outcome, Leave)
+) -> (Ended, StreamEnd)
 where
     Source: AsFd + Send,
     Log: AsFd + Send,
 {
-    let leads_session = process::leads_session();
     let mut watch = Watch {
-        signals,
+        relay,
         voice,
-        leads_session,
+        patience,
+        stops: if relay.terminal().is_some() { Stops::Told } else { Stops::Untold },
         job: Job::Running(job),
         stream: None,
-        patience: Patience::Endless,
+        children: Children::Some,
+        after: After::Job,
     };
+    // What has arrived while the job was started.
+    watch.take_signals();
     if drain_beside(drain, &mut watch).is_err() {
         drain_between(drain, &mut watch);
     }
-    let (stream, tally) = watch.stream.unwrap_or((StreamEnd::Abandoned, drain.tally()));
-    let Job::Ended { end, at_ms, usage } = watch.job else {
-        unreachable!("a watch is over when its job has ended, and not before");
-    };
-    let job = JobEnd::Ended(end);
-    (Outcome { job, finished_at_ms: at_ms, usage, stream, tally }, Leave::as_job(end))
-}
-
-/// Drains what a job that never was has left in the stream.
-pub(super) fn drain_rest<Source: AsFd, Log: AsFd>(
-    job: JobEnd,
-    drain: &mut Drain<'_, Source, Log>,
-    voice: &mut Voice,
-) -> Outcome {
-    let finished_at_ms = now_ms();
-    let stream = stream_end(drain.run(None));
-    let tally = drain.tally();
-    voice.drained(tally.kept_bytes, tally.dropped_bytes);
-    Outcome { job, finished_at_ms, usage: Usage::default(), stream, tally }
-}
-
-fn stream_end(run: Result<Pause, Errno>) -> StreamEnd {
-    match run {
-        Ok(Pause::Ended) => StreamEnd::Reached { at_ms: now_ms() },
-        Ok(Pause::Interrupted) => StreamEnd::Abandoned,
-        Err(errno) => StreamEnd::Broken(errno),
+    match (watch.job, watch.stream) {
+        (Job::Ended(ended), Some(stream)) => (ended, stream),
+        _ => unreachable!("a watch is over when its job and its stream are"),
     }
 }
 
@@ -102,14 +103,9 @@ where
     let (stop, done) = (Wake::new()?, Wake::new()?);
     thread::scope(|scope| {
         let body = || {
-            // Anew, since a C library may open it to signals of its own in a new thread.
+            // Anew, since a C library may open a new thread to signals of its own.
             signals::block(READ_BY_LAUNCHER);
-            let mut paused = drain.run(Some(stop.as_fd()));
-            if paused == Ok(Pause::Interrupted) {
-                // What the job itself has written is not lost by giving up.
-                paused = Ok(drain.sweep());
-            }
-            let end = stream_end(paused);
+            let end = StreamEnd::of(drain.run(Until::interrupted_by(stop.as_fd())));
             done.raise();
             (end, drain.tally())
         };
@@ -118,22 +114,23 @@ where
         signals::block(READ_BY_LAUNCHER);
         let mut draining = Some(thread);
         while !watch.is_over() {
-            let ready = match draining {
-                Some(_) => streams::first_readable([watch.signals.as_fd(), done.as_fd()]),
-                None => streams::first_readable([watch.signals.as_fd()]),
-            };
-            // A wait that fails is tried again; there is always something to wait for.
-            match (ready, draining.take_if(|_| ready == Ok(1))) {
-                (_, Some(thread)) => {
-                    // The thread is about to return; it has nothing to panic over.
-                    let (end, tally) =
-                        thread.join().unwrap_or((StreamEnd::Broken(Errno::EIO), Tally::default()));
-                    watch.stream_ended(end, tally);
-                }
-                (_, None) => watch.take_signals(),
-            }
-            if watch.patience == Patience::Exhausted {
+            // Before every wait: patience may have ended without one.
+            if watch.gives_up() {
                 stop.raise();
+            }
+            let (signals, deadline) = (watch.relay.signals.as_fd(), watch.deadline());
+            let ready = match draining {
+                Some(_) => streams::first_readable([signals, done.as_fd()], deadline),
+                None => streams::first_readable([signals], deadline),
+            };
+            // A wait that fails is tried again: something always comes.
+            if let Some(thread) = draining.take_if(|_| ready == Ok(Some(1))) {
+                // The thread is about to return; it has nothing to panic over.
+                let panicked = |_| (StreamEnd::Broken(Errno::EIO), Tally::default());
+                let (end, tally) = thread.join().unwrap_or_else(panicked);
+                watch.stream_ended(end, tally);
+            } else {
+                watch.take_signals();
             }
         }
         Ok(())
@@ -147,124 +144,144 @@ fn drain_between<Source: AsFd, Log: AsFd>(
     watch: &mut Watch<'_>,
 ) {
     while !watch.is_over() {
+        let (signals, deadline) = (watch.relay.signals.as_fd(), watch.deadline());
         if watch.stream.is_some() {
-            let _ = streams::first_readable([watch.signals.as_fd()]);
+            let _ = streams::first_readable([signals], deadline);
             watch.take_signals();
             continue;
         }
-        let mut paused = drain.run(Some(watch.signals.as_fd()));
+        let paused = match watch.gives_up() {
+            true => Ok(Pause::Interrupted),
+            false => drain.run(Until::interrupted_by(signals).or_at(deadline)),
+        };
         watch.take_signals();
-        if paused == Ok(Pause::Interrupted) {
-            if watch.patience == Patience::Endless {
-                continue;
-            }
-            paused = Ok(drain.sweep());
+        if paused != Ok(Pause::Interrupted) || watch.gives_up() {
+            watch.stream_ended(StreamEnd::of(paused), drain.tally());
         }
-        watch.stream_ended(stream_end(paused), drain.tally());
     }
 }
 
 /// The job, in the eyes of its parent.
 enum Job {
     Running(Pid),
-    Ended { end: End, at_ms: u64, usage: Usage },
+    Ended(Ended),
 }
 
-/// Whether weir still waits for processes that hold the stream after the job.
+/// What weir waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Patience {
-    Endless,
-    Exhausted,
+enum After {
+    /// The job's end.
+    Job,
+    /// What remains after it, at the latest until then.
+    Grace(Option<Instant>),
+    /// Nothing more: the grace is over.
+    Over,
 }
 
 struct Watch<'a> {
-    signals: &'a SignalReader,
+    relay: &'a Relay<'a>,
     voice: &'a mut Voice,
-    leads_session: bool,
-    job: Job,
-    stream: Option<(StreamEnd, Tally)>,
     patience: Patience,
+    stops: Stops,
+    job: Job,
+    stream: Option<StreamEnd>,
+    children: Children,
+    after: After,
 }
 
 impl Watch<'_> {
     fn is_over(&self) -> bool {
-        matches!((&self.job, &self.stream), (Job::Ended { .. }, Some(_)))
+        let ended = matches!((&self.job, &self.stream), (Job::Ended(_), Some(_)));
+        ended && self.patience.remaining.is_gone(self.children)
+    }
+
+    /// Until when there is something to wait for, if there is such a time.
+    fn deadline(&self) -> Option<Instant> {
+        match self.after {
+            After::Grace(until) => until,
+            After::Job | After::Over => None,
+        }
+    }
+
+    /// Whether the stream is to be left as it is.
+    fn gives_up(&self) -> bool {
+        self.after == After::Over && self.patience.after_exit != AfterExit::Kill
     }
 
     fn stream_ended(&mut self, end: StreamEnd, tally: Tally) {
-        self.voice.drained(tally.kept_bytes, tally.dropped_bytes);
-        self.stream = Some((end, tally));
+        if end != StreamEnd::Held {
+            self.voice.drained(tally);
+        }
+        self.stream = Some(end);
     }
 
-    /// Takes the signals that have arrived, and reaps. In this order: a child that ends
-    /// between the two is reaped now, and its signal finds nothing to do.
+    /// Takes the signals that have arrived, reaps, and looks at the clock. Signals before
+    /// children: one that ends between the two is reaped now, and its signal finds
+    /// nothing to do.
     fn take_signals(&mut self) {
-        while let Some(arrived) = self.signals.next() {
+        while let Some(arrived) = self.relay.signals.next() {
             match self.job {
-                Job::Running(pid) if is_for_job(arrived, self.leads_session) => {
-                    // A job that has just ended is not reaped yet, so this is still it.
-                    let _ = process::send(pid, arrived.signal);
-                }
-                Job::Ended { .. } if asks_to_end(arrived.signal) => {
-                    self.patience = Patience::Exhausted;
-                }
-                Job::Running(_) | Job::Ended { .. } => {}
+                Job::Running(pid) => self.relay.pass_on(pid, arrived),
+                Job::Ended(_) if asks_to_end(arrived.signal) => self.grace_ends(),
+                Job::Ended(_) => {}
             }
         }
-        while let Some(reaped) = process::reap() {
-            match self.job {
-                Job::Running(pid) if pid == reaped.pid => {
-                    let (end, usage) = (reaped.end, reaped.usage);
-                    self.job = Job::Ended { end, at_ms: now_ms(), usage };
-                    self.voice.exited(reaped.end);
-                }
-                // A child that this process had before it became weir, or an orphan
-                // that process 1 has adopted.
-                Job::Running(_) | Job::Ended { .. } => {}
-            }
+        self.take_news();
+        if self.deadline().is_some_and(|until| Instant::now() >= until) {
+            self.grace_ends();
         }
     }
-}
 
-/// Whether the job should get a signal that weir has got.
-fn is_for_job(arrived: Arrived, leads_session: bool) -> bool {
-    match (arrived.origin, arrived.signal) {
-        (_, signals::CHLD) | (Origin::Ourselves, _) => false,
-        // From a terminal, to its whole foreground group: the job has it already.
-        (Origin::Kernel, signals::INT | signals::QUIT | signals::WINCH) => false,
-        // A hang-up goes to the session's leader alone.
-        (Origin::Kernel, signals::HUP | signals::CONT) => leads_session,
-        (Origin::Kernel | Origin::Other, _) => true,
-    }
-}
-
-/// Whether a signal that arrives after the job's end asks weir to end as well.
-fn asks_to_end(signal: i32) -> bool {
-    matches!(signal, signals::HUP | signals::INT | signals::QUIT | signals::TERM)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_job_gets_what_it_would_not_get_otherwise() {
-        let arrived = |signal, origin| Arrived { signal, origin };
-        for signal in 1..=64 {
-            let from_other = is_for_job(arrived(signal, Origin::Other), false);
-            assert_eq!(from_other, signal != signals::CHLD, "{signal}");
-            assert!(!is_for_job(arrived(signal, Origin::Ourselves), true), "{signal}");
-            let from_terminal = [signals::INT, signals::QUIT, signals::WINCH].contains(&signal);
-            let hang_up = [signals::HUP, signals::CONT].contains(&signal);
-            for leads_session in [false, true] {
-                let expected = match (signal, hang_up) {
-                    (signals::CHLD, _) => false,
-                    (_, true) => leads_session,
-                    _ => !from_terminal,
-                };
-                let from_kernel = is_for_job(arrived(signal, Origin::Kernel), leads_session);
-                assert_eq!(from_kernel, expected, "{signal}, leader: {leads_session}");
+    fn take_news(&mut self) {
+        let mut reaped_any = false;
+        let mut tries = 0..100;
+        loop {
+            match process::news(self.stops) {
+                News::Ended(reaped) => {
+                    reaped_any = true;
+                    if matches!(self.job, Job::Running(pid) if pid == reaped.pid) {
+                        let (end, usage) = (reaped.end, reaped.usage);
+                        self.job_ended(Ended { end, at_ms: now_ms(), usage });
+                    }
+                    // Another is a child that this process had before it became weir,
+                    // or an orphan that it has adopted.
+                }
+                News::Stopped(pid) => {
+                    if matches!(self.job, Job::Running(job) if job == pid) {
+                        self.relay.stop_with(pid);
+                    }
+                }
+                News::Nothing => break,
+                // Not for long: a parent has its child until it has reaped it.
+                News::NoChildren
+                    if matches!(self.job, Job::Running(_)) && tries.next().is_some() => {}
+                News::NoChildren => {
+                    self.children = Children::None;
+                    break;
+                }
             }
         }
+        if reaped_any && self.after == After::Over {
+            // Whoever has lost its parent meanwhile is ours by now.
+            self.patience.remaining.send(signals::KILL);
+        }
+    }
+
+    fn job_ended(&mut self, ended: Ended) {
+        self.job = Job::Ended(ended);
+        self.relay.job_ended();
+        self.voice.exited(ended.end);
+        // A bound that no clock reaches is none.
+        let bound = Instant::now().checked_add(self.patience.grace);
+        self.after = After::Grace(match self.patience.after_exit {
+            AfterExit::Linger | AfterExit::Kill => bound,
+            AfterExit::Wait => None,
+        });
+        self.patience.remaining.ask_to_end();
+    }
+
+    fn grace_ends(&mut self) {
+        self.after = After::Over;
+        self.patience.remaining.send(signals::KILL);
     }
 }

@@ -1,0 +1,73 @@
+//! Letting go of descriptors that somebody else has opened: close_range(2).
+
+use super::errno::Errno;
+use super::files::{self, Standard};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+
+/// The first descriptor behind the standard three.
+const FIRST: RawFd = 3;
+
+/// Closes every descriptor from 3 on except these.
+///
+/// To be called where everything that this process has opened for itself and still
+/// needs is in the list; what is closed was inherited, and nobody here owns it.
+pub fn keep_only<'a>(kept: impl IntoIterator<Item = BorrowedFd<'a>>) {
+    let mut kept: Vec<RawFd> = kept.into_iter().map(|fd| fd.as_raw_fd()).collect();
+    kept.sort_unstable();
+    let mut from = FIRST;
+    for next in kept.iter().copied().filter(|kept| *kept >= FIRST) {
+        if next > from && close_range(from, next - 1).is_err() {
+            return close_singly(&kept);
+        }
+        from = next + 1;
+    }
+    if close_range(from, RawFd::MAX).is_err() {
+        close_singly(&kept);
+    }
+}
+
+fn close_range(first: RawFd, last: RawFd) -> Result<(), Errno> {
+    // SAFETY: see `keep_only`: nobody in this process owns a descriptor in between.
+    let answer = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+    if answer < 0 { Err(Errno::last()) } else { Ok(()) }
+}
+
+/// Where close_range(2) is missing (before Linux 5.9) or forbidden: one at a time, those
+/// that `/proc` lists, or without `/proc` all that there may be.
+fn close_singly(kept: &[RawFd]) {
+    let close = |fd: RawFd| {
+        if fd >= FIRST && kept.binary_search(&fd).is_err() {
+            // SAFETY: see `keep_only`. The descriptor of the listing itself may be
+            // among these, so the listing has ended before the first close.
+            unsafe { libc::close(fd) };
+        }
+    };
+    match listed() {
+        Some(open) => open.into_iter().for_each(close),
+        None => (FIRST..limit()).for_each(close),
+    }
+}
+
+fn listed() -> Option<Vec<RawFd>> {
+    let entries = std::fs::read_dir("/proc/self/fd").ok()?;
+    Some(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+}
+
+fn limit() -> RawFd {
+    let soft = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    soft.and_then(|soft| RawFd::try_from(soft).ok()).unwrap_or(RawFd::MAX)
+}
+
+/// Puts `/dev/null` in the place of a standard descriptor, or nothing where there is no
+/// such device.
+pub fn let_go(standard: Standard) {
+    let number = standard.borrow().as_raw_fd();
+    // SAFETY: dup2(2) and close(2) on a standard number, which nobody owns; `null` is
+    // open.
+    unsafe {
+        match files::open_null() {
+            Ok(null) => libc::dup2(null.as_raw_fd(), number),
+            Err(_) => libc::close(number),
+        };
+    }
+}

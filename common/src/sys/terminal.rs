@@ -1,0 +1,53 @@
+//! The controlling terminal and its foreground process group: tcsetpgrp(3).
+
+use super::process::{Pid, own_group};
+use super::signals::{self, SignalSet};
+use rustix::fs::{Mode, OFlags};
+use rustix::termios::{tcgetpgrp, tcsetpgrp};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// A controlling terminal whose foreground group this process was in when it looked.
+#[derive(Debug)]
+pub struct Terminal(OwnedFd);
+
+impl Terminal {
+    /// The controlling terminal, if there is one and this process is in its foreground.
+    pub fn in_foreground() -> Option<Terminal> {
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let terminal = Terminal(rustix::fs::open("/dev/tty", flags, Mode::empty()).ok()?);
+        terminal.is_ours().then_some(terminal)
+    }
+
+    /// Whether this process's group is in the foreground.
+    pub fn is_ours(&self) -> bool {
+        tcgetpgrp(&self.0).is_ok_and(|group| group.as_raw_nonzero().get() == own_group())
+    }
+
+    /// Puts another group in the foreground. The caller blocks SIGTTOU, which would
+    /// stop a process that does this from the background.
+    pub fn give_to(&self, leader: Pid) {
+        self.set(leader.raw());
+    }
+
+    /// Puts this process's own group in the foreground again; likewise.
+    pub fn take_back(&self) {
+        self.set(own_group());
+    }
+
+    fn set(&self, group: i32) {
+        if let Some(group) = rustix::process::Pid::from_raw(group) {
+            let _ = tcsetpgrp(&self.0, group);
+        }
+    }
+}
+
+impl AsFd for Terminal {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Blocks SIGTTOU, which the terminal sends to whoever changes it from the background.
+pub fn block_background_stops() {
+    signals::block(SignalSet::of(libc::SIGTTOU));
+}

@@ -1,0 +1,77 @@
+//! Processes that hold the stream after the job and after weir's patience: a copy of
+//! weir drains on to the true end, and weir itself leaves.
+
+use super::relay::asks_to_end;
+use super::watch::StreamEnd;
+use crate::ending::Leave;
+use crate::plan::Plan;
+use crate::voice::Voice;
+use std::os::fd::AsFd;
+use weir_common::sys::descriptors;
+use weir_common::sys::files::Standard;
+use weir_common::sys::process::{self, Fork, News, Pid, Stops};
+use weir_common::sys::signals::{self, SignalReader, SignalSet};
+use weir_drainer::{Drain, Pause, Until};
+
+/// Drains on in the background, and leaves in the foreground: returns in the copy, when
+/// the stream has ended. Everything that weir has made is the copy's from then on, the
+/// log's lock too.
+///
+/// Where there can be no copy, weir waits itself: nothing that it has begun is
+/// abandoned.
+pub(super) fn settle<Source: AsFd, Log: AsFd>(
+    plan: &Plan,
+    leave: Leave,
+    drain: &mut Drain<'_, Source, Log>,
+    signals: &SignalReader,
+    voice: &mut Voice,
+) -> (StreamEnd, Leave) {
+    // With process 1 every process ends, a copy like any other.
+    if Pid::own().is_init() {
+        return (StreamEnd::of(Ok(drain.sweep())), leave);
+    }
+    match process::fork() {
+        Ok(Fork::Parent) => {
+            voice.note(&format!(
+                "log {}: a background process still holds the output; what it writes is drained, \
+                 and the fact comes when it ends",
+                plan.log_path().display()
+            ));
+            // Not by returning: what would be removed then is the copy's.
+            leave.now()
+        }
+        Ok(Fork::Child) => {
+            signals::block(SignalSet::from_bits(u64::MAX));
+            voice.hang_up();
+            drain.end_tee();
+            // Whoever reads weir's output to its end must see the end.
+            for standard in [Standard::Input, Standard::Output, Standard::Error] {
+                descriptors::let_go(standard);
+            }
+            (StreamEnd::of(drain.run(Until::the_end())), Leave::Code(0))
+        }
+        Err(errno) => {
+            voice.failure(&format!("cannot drain in the background, so weir waits: {errno}"));
+            (wait(drain, signals), leave)
+        }
+    }
+}
+
+/// Waits for the end of the stream, or for a signal that asks weir to end.
+fn wait<Source: AsFd, Log: AsFd>(
+    drain: &mut Drain<'_, Source, Log>,
+    signals: &SignalReader,
+) -> StreamEnd {
+    loop {
+        let paused = drain.run(Until::interrupted_by(signals.as_fd()));
+        if paused != Ok(Pause::Interrupted) {
+            return StreamEnd::of(paused);
+        }
+        while let Some(arrived) = signals.next() {
+            if asks_to_end(arrived.signal) {
+                return StreamEnd::of(Ok(drain.sweep()));
+            }
+        }
+        while let News::Ended(_) = process::news(Stops::Untold) {}
+    }
+}
