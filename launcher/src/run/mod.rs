@@ -24,12 +24,12 @@ use relay::Relay;
 use remaining::Remaining;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::SystemTime;
-use watch::{Patience, StreamEnd};
+use watch::{Means, StreamEnd};
 use weir_common::sys::files::{self, Standard};
 use weir_common::sys::process::Usage;
 use weir_common::sys::signals::{READ_BY_LAUNCHER, SignalReader};
 use weir_common::sys::{descriptors, inherited, process};
-use weir_common::{Counts, Errno, JobEnd};
+use weir_common::{Errno, JobEnd};
 use weir_drainer::{Drain, Tally, Until};
 
 /// Runs one job. A refusal leaves nothing behind: whatever was made for this start is
@@ -57,14 +57,18 @@ pub(crate) fn run(
     log.must_fit(plan)?;
     let records = names.reserve()?;
     let (fifo, ends) = Fifo::create(plan, &directory)?;
-    let remaining = Remaining::take_over(plan)?;
-    let relay = Relay::new(&signals, plan.scope);
+    let means = Means {
+        remaining: Remaining::take_over(plan)?,
+        relay: Relay::new(&signals, plan.scope),
+        after_exit: plan.after_exit,
+        grace: plan.grace,
+    };
     voice.admitted(plan);
     if plan.whereabouts == Whereabouts::MadeUp {
         voice.note(&format!("log {}", plan.log_path().display()));
     }
 
-    let start = job::start(plan, &setting, ends.writer, &relay)?;
+    let start = job::start(plan, &setting, ends.writer, &means.relay)?;
     // The point of no return: a job runs, or the log is about to tell why none does.
     // What fails from here on is remembered and reported, and ends nothing.
     drop(setting);
@@ -73,11 +77,16 @@ pub(crate) fn run(
     directories().for_each(Directory::keep);
     if let Start::Running(_) = start {
         let own = [signals.as_fd(), log.as_fd(), ends.reader.as_fd()].into_iter();
-        let own = own.chain(relay.terminal().map(AsFd::as_fd)).chain(voice.status());
+        let own = own.chain(means.relay.terminal().map(AsFd::as_fd)).chain(voice.status());
         let own = own.chain(directories().flat_map(Directory::descriptors));
         let_go_of_everything_else(plan, own.chain(records.descriptors()));
     }
-    let (attempt, leave) = see_through(plan, start, ends.reader, &log, &relay, remaining, voice);
+    let room_bytes = plan.remaining_bytes(log.start_bytes());
+    let mut drain = Drain::new(ends.reader, log.as_fd(), room_bytes);
+    if plan.output == Output::LogAndTee {
+        drain = drain.tee(Standard::Output.borrow());
+    }
+    let (attempt, leave) = see_through(plan, start, &mut drain, &means, voice);
     records.publish(plan, &log, &attempt, voice);
     fifo.remove();
     Ok(leave)
@@ -114,26 +123,18 @@ fn keep_from_log(plan: &Plan, log: &Log<'_>, voice: &mut Voice) -> Result<(), Re
 
 /// Drains what the job writes, and sees the job through to its end and its stream to its
 /// own, here or in the background.
-fn see_through(
+fn see_through<Source: AsFd + Send, Log: AsFd + Send>(
     plan: &Plan,
     start: Start,
-    source: OwnedFd,
-    log: &Log<'_>,
-    relay: &Relay<'_>,
-    remaining: Remaining,
+    drain: &mut Drain<'_, Source, Log>,
+    means: &Means<'_>,
     voice: &mut Voice,
 ) -> (Attempt, Leave) {
     let started_at_ms = now_ms();
-    let start_bytes = log.start_bytes();
-    let mut drain = Drain::new(source, log.as_fd(), plan.remaining_bytes(start_bytes));
-    if plan.output == Output::LogAndTee {
-        drain = drain.tee(Standard::Output.borrow());
-    }
     let (job, finished_at_ms, usage, mut stream, mut leave) = match start {
         Start::Running(pid) => {
             voice.started(pid);
-            let patience = Patience { after_exit: plan.after_exit, grace: plan.grace, remaining };
-            let (ended, stream) = watch::see_through(pid, &mut drain, relay, patience, voice);
+            let (ended, stream) = watch::see_through(pid, drain, means, voice);
             let (job, leave) = (JobEnd::Ended(ended.end), Leave::as_job(ended.end));
             (job, ended.at_ms, ended.usage, stream, leave)
         }
@@ -147,7 +148,7 @@ fn see_through(
         }
     };
     if stream == StreamEnd::Held {
-        (stream, leave) = background::settle(plan, leave, &mut drain, relay.signals, voice);
+        (stream, leave) = background::settle(plan, leave, drain, means.relay.signals, voice);
         voice.drained(drain.tally());
     }
     // A reader that has seen enough is no failure.
@@ -155,9 +156,7 @@ fn see_through(
         voice.failure(&format!("copying the log to standard output ended early: {errno}"));
     }
     let tally = drain.tally();
-    let (kept_bytes, dropped_bytes) = (tally.kept_bytes, tally.dropped_bytes);
-    let counts = Counts { start_bytes, kept_bytes, dropped_bytes };
-    (Attempt { started_at_ms, job, finished_at_ms, usage, stream, tally, counts }, leave)
+    (Attempt { started_at_ms, job, finished_at_ms, usage, stream, tally }, leave)
 }
 
 /// Everything that the records of one start tell.
@@ -169,7 +168,6 @@ struct Attempt {
     usage: Usage,
     stream: StreamEnd,
     tally: Tally,
-    counts: Counts,
 }
 
 /// The wall clock, in milliseconds since 1970.

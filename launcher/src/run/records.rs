@@ -13,8 +13,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use weir_common::sys::files;
 use weir_common::{
-    Capture, Draft, DraftName, Durability, Errno, FACT_BYTES_MAX, Fact, PublishError, Published,
-    RECEIPT_BYTES_MAX, Receipt, ReserveError,
+    Capture, Counts, Draft, DraftName, Durability, Errno, FACT_BYTES_MAX, Fact, PublishError,
+    Published, RECEIPT_BYTES_MAX, Receipt, ReserveError,
 };
 
 /// Which record.
@@ -222,7 +222,7 @@ impl Records<'_> {
             }
         }
         let proven = prove(plan, log, attempt).and_then(|quota_reached| {
-            let fact = fact(plan, attempt, quota_reached);
+            let fact = fact(plan, log, attempt, quota_reached);
             self.fact.publish(&fact.encode(), durability, voice).map(|()| quota_reached)
         });
         if let Some(reserved) = self.receipt {
@@ -231,7 +231,7 @@ impl Records<'_> {
                 Ok(false) => Capture::Complete,
                 Err(doubt) => Capture::Failed(Some(doubt.errno)),
             };
-            let receipt = receipt(plan, attempt, capture);
+            let receipt = receipt(plan, log, attempt, capture);
             if let Err(doubt) = reserved.publish(&receipt.encode(), durability, voice) {
                 voice.failure(&doubt.reason);
             }
@@ -279,7 +279,15 @@ fn prove(plan: &Plan, log: &Log<'_>, attempt: &Attempt) -> Result<bool, Doubt> {
     }
 }
 
-fn fact(plan: &Plan, attempt: &Attempt, quota_reached: bool) -> Fact {
+fn counts(log: &Log<'_>, attempt: &Attempt) -> Counts {
+    Counts {
+        start_bytes: log.start_bytes(),
+        kept_bytes: attempt.tally.kept_bytes,
+        dropped_bytes: attempt.tally.dropped_bytes,
+    }
+}
+
+fn fact(plan: &Plan, log: &Log<'_>, attempt: &Attempt, quota_reached: bool) -> Fact {
     let observed_at_ms = match attempt.stream {
         StreamEnd::Reached { at_ms } => at_ms,
         StreamEnd::Held | StreamEnd::Broken(_) => attempt.finished_at_ms,
@@ -291,11 +299,11 @@ fn fact(plan: &Plan, attempt: &Attempt, quota_reached: bool) -> Fact {
         quota: plan.quota,
         quota_reached,
         observed_at_ms,
-        counts: Some(attempt.counts),
+        counts: Some(counts(log, attempt)),
     }
 }
 
-fn receipt(plan: &Plan, attempt: &Attempt, capture: Capture) -> Receipt {
+fn receipt(plan: &Plan, log: &Log<'_>, attempt: &Attempt, capture: Capture) -> Receipt {
     Receipt {
         run_id: plan.run_id.clone(),
         attempt_id: plan.attempt_id.clone(),
@@ -305,7 +313,7 @@ fn receipt(plan: &Plan, attempt: &Attempt, capture: Capture) -> Receipt {
         finished_at_ms: attempt.finished_at_ms.max(attempt.started_at_ms),
         job: attempt.job,
         capture,
-        counts: attempt.counts,
+        counts: counts(log, attempt),
         usage: attempt.usage,
     }
 }
@@ -319,7 +327,7 @@ fn tell(plan: &Plan, attempt: &Attempt, proven: &Result<bool, Doubt>, voice: &mu
             "log {} was cut at its quota of {} bytes: {} bytes dropped",
             path.display(),
             plan.quota.bytes(),
-            attempt.counts.dropped_bytes
+            attempt.tally.dropped_bytes
         )),
         Err(doubt) => {
             voice.doubt(&format!("log {} may be incomplete: {}", path.display(), doubt.reason));

@@ -45,8 +45,10 @@ impl StreamEnd {
     }
 }
 
-/// What weir does about processes that remain when the job has ended.
-pub(super) struct Patience {
+/// What a watch needs: a way to the job, and what is done about processes that remain
+/// when it has ended.
+pub(super) struct Means<'a> {
+    pub(super) relay: Relay<'a>,
     pub(super) after_exit: AfterExit,
     pub(super) grace: Duration,
     pub(super) remaining: Remaining,
@@ -60,8 +62,7 @@ const STACK_BYTES: usize = 128 << 10;
 pub(super) fn see_through<Source, Log>(
     job: Pid,
     drain: &mut Drain<'_, Source, Log>,
-    relay: &Relay<'_>,
-    patience: Patience,
+    means: &Means<'_>,
     voice: &mut Voice,
 ) -> (Ended, StreamEnd)
 where
@@ -69,10 +70,9 @@ where
     Log: AsFd + Send,
 {
     let mut watch = Watch {
-        relay,
+        means,
         voice,
-        patience,
-        stops: if relay.terminal().is_some() { Stops::Told } else { Stops::Untold },
+        stops: if means.relay.terminal().is_some() { Stops::Told } else { Stops::Untold },
         job: Job::Running(job),
         stream: None,
         children: Children::Some,
@@ -118,7 +118,7 @@ where
             if watch.gives_up() {
                 stop.raise();
             }
-            let (signals, deadline) = (watch.relay.signals.as_fd(), watch.deadline());
+            let (signals, deadline) = (watch.means.relay.signals.as_fd(), watch.deadline());
             let ready = match draining {
                 Some(_) => streams::first_readable([signals, done.as_fd()], deadline),
                 None => streams::first_readable([signals], deadline),
@@ -144,7 +144,7 @@ fn drain_between<Source: AsFd, Log: AsFd>(
     watch: &mut Watch<'_>,
 ) {
     while !watch.is_over() {
-        let (signals, deadline) = (watch.relay.signals.as_fd(), watch.deadline());
+        let (signals, deadline) = (watch.means.relay.signals.as_fd(), watch.deadline());
         if watch.stream.is_some() {
             let _ = streams::first_readable([signals], deadline);
             watch.take_signals();
@@ -179,9 +179,8 @@ enum After {
 }
 
 struct Watch<'a> {
-    relay: &'a Relay<'a>,
+    means: &'a Means<'a>,
     voice: &'a mut Voice,
-    patience: Patience,
     stops: Stops,
     job: Job,
     stream: Option<StreamEnd>,
@@ -192,7 +191,7 @@ struct Watch<'a> {
 impl Watch<'_> {
     fn is_over(&self) -> bool {
         let ended = matches!((&self.job, &self.stream), (Job::Ended(_), Some(_)));
-        ended && self.patience.remaining.is_gone(self.children)
+        ended && self.means.remaining.is_gone(self.children)
     }
 
     /// Until when there is something to wait for, if there is such a time.
@@ -205,7 +204,7 @@ impl Watch<'_> {
 
     /// Whether the stream is to be left as it is.
     fn gives_up(&self) -> bool {
-        self.after == After::Over && self.patience.after_exit != AfterExit::Kill
+        self.after == After::Over && self.means.after_exit != AfterExit::Kill
     }
 
     fn stream_ended(&mut self, end: StreamEnd, tally: Tally) {
@@ -219,9 +218,9 @@ impl Watch<'_> {
     /// children: one that ends between the two is reaped now, and its signal finds
     /// nothing to do.
     fn take_signals(&mut self) {
-        while let Some(arrived) = self.relay.signals.next() {
+        while let Some(arrived) = self.means.relay.signals.next() {
             match self.job {
-                Job::Running(pid) => self.relay.pass_on(pid, arrived),
+                Job::Running(pid) => self.means.relay.pass_on(pid, arrived),
                 Job::Ended(_) if asks_to_end(arrived.signal) => self.grace_ends(),
                 Job::Ended(_) => {}
             }
@@ -248,7 +247,7 @@ impl Watch<'_> {
                 }
                 News::Stopped(pid) => {
                     if matches!(self.job, Job::Running(job) if job == pid) {
-                        self.relay.stop_with(pid);
+                        self.means.relay.stop_with(pid);
                     }
                 }
                 News::Nothing => break,
@@ -263,25 +262,25 @@ impl Watch<'_> {
         }
         if reaped_any && self.after == After::Over {
             // Whoever has lost its parent meanwhile is ours by now.
-            self.patience.remaining.send(signals::KILL);
+            self.means.remaining.send(signals::KILL);
         }
     }
 
     fn job_ended(&mut self, ended: Ended) {
         self.job = Job::Ended(ended);
-        self.relay.job_ended();
+        self.means.relay.job_ended();
         self.voice.exited(ended.end);
         // A bound that no clock reaches is none.
-        let bound = Instant::now().checked_add(self.patience.grace);
-        self.after = After::Grace(match self.patience.after_exit {
+        let bound = Instant::now().checked_add(self.means.grace);
+        self.after = After::Grace(match self.means.after_exit {
             AfterExit::Linger | AfterExit::Kill => bound,
             AfterExit::Wait => None,
         });
-        self.patience.remaining.ask_to_end();
+        self.means.remaining.ask_to_end();
     }
 
     fn grace_ends(&mut self) {
         self.after = After::Over;
-        self.patience.remaining.send(signals::KILL);
+        self.means.remaining.send(signals::KILL);
     }
 }
