@@ -20,7 +20,16 @@ impl Terminal {
 
     /// Whether this process's group is in the foreground.
     pub fn is_ours(&self) -> bool {
-        tcgetpgrp(&self.0).is_ok_and(|group| group.as_raw_nonzero().get() == own_group())
+        self.is_of(own_group())
+    }
+
+    /// Whether the group that this process leads is in the foreground.
+    pub fn is_led_by(&self, leader: Pid) -> bool {
+        self.is_of(leader.raw())
+    }
+
+    fn is_of(&self, group: i32) -> bool {
+        tcgetpgrp(&self.0).is_ok_and(|foreground| foreground.as_raw_nonzero().get() == group)
     }
 
     /// Puts another group in the foreground. The caller blocks SIGTTOU, which would

@@ -65,19 +65,22 @@ impl<'a> Relay<'a> {
     /// The job has been stopped: where its group has weir's terminal, weir stops with
     /// it, as it would in one group with it.
     pub(super) fn stop_with(&self, job: Pid) {
-        let Some(terminal) = &self.terminal else { return };
+        if self.terminal.is_none() {
+            return;
+        }
         if process::nobody_would_continue() {
             // As the kernel does: nobody stops a group that nobody would continue.
             self.send(job, signals::CONT);
             return;
         }
-        terminal.take_back();
+        self.take_terminal_back(job);
         process::stop_self();
     }
 
-    /// The job has ended: the terminal is weir's again.
-    pub(super) fn job_ended(&self) {
-        if let Some(terminal) = &self.terminal {
+    /// Takes the terminal back from a job that has been stopped or has ended; not from a
+    /// shell that has taken it meanwhile, and put weir and its job in the background.
+    pub(super) fn take_terminal_back(&self, job: Pid) {
+        if let Some(terminal) = self.terminal.as_ref().filter(|one| one.is_led_by(job)) {
             terminal.take_back();
         }
     }

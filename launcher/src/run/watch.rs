@@ -239,6 +239,7 @@ impl Watch<'_> {
                 News::Ended(reaped) => {
                     reaped_any = true;
                     if matches!(self.job, Job::Running(pid) if pid == reaped.pid) {
+                        self.means.relay.take_terminal_back(reaped.pid);
                         let (end, usage) = (reaped.end, reaped.usage);
                         self.job_ended(Ended { end, at_ms: now_ms(), usage });
                     }
@@ -268,7 +269,6 @@ impl Watch<'_> {
 
     fn job_ended(&mut self, ended: Ended) {
         self.job = Job::Ended(ended);
-        self.means.relay.job_ended();
         self.voice.exited(ended.end);
         // A bound that no clock reaches is none.
         let bound = Instant::now().checked_add(self.means.grace);
