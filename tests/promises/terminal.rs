@@ -111,9 +111,8 @@ fn suspend_and_resume_work_as_without_weir() {
             prompt()\n\
             say(b'bg\\n')\n\
             prompt()\n\
-            say(b'sleep 0.1; echo again >shell\\n')\n\
-            until('shell', lambda content: content == 'again\\n')\n\
-            prompt()\n\
+            stopped('weir.pid')\n\
+            assert os.tcgetpgrp(terminal) == shell, 'the shell has lost its terminal'\n\
             say(b'fg\\n')\n\
             until('weir.pid', lambda pid: ') T ' not in open('/proc/%s/stat' % pid.strip()).read())\n\
             say(b'x\\n')\n\
