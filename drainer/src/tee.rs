@@ -62,7 +62,8 @@ impl<'a> Tee<'a> {
 
 /// Waits before it writes, and writes only what a ready pipe takes at once: a reader
 /// that has stopped reading never holds the drainer inside a write, where no interrupt
-/// would reach it. `None` is the interrupt.
+/// would reach it. (For a terminal that takes a description that never blocks.) `None`
+/// is the interrupt.
 fn copy_some(copy: BorrowedFd<'_>, bytes: &[u8], until: Until<'_>) -> Result<Option<usize>, Errno> {
     if !streams::writable_before(copy, until.interrupt, until.deadline)? {
         return Ok(None);

@@ -74,6 +74,108 @@ fn what_ends_within_the_grace_is_waited_for() {
 }
 
 #[test]
+fn without_a_holder_the_shortest_grace_is_long_enough() {
+    let place = Place::new();
+    for n in 0..30 {
+        let log = format!("l{n}");
+        let weir = place.bare().option("log", &log).option("min-free", "0").option("grace", "0");
+        weir.job(&["echo", "hi"]).run().exits(0).says("");
+        assert_eq!(place.read(&log), b"hi\n");
+        assert!(!place.fact_of(&log).unwrap().quota_reached);
+    }
+}
+
+#[test]
+fn a_slow_reader_of_the_copy_is_no_holder_and_gets_everything() {
+    let place = place_with_go();
+    let under = ["sh", "-c", "\"$@\" | (while [ -e go ]; do sleep 0.01; done; cat) >copy", "sh"];
+    let weir = place.weir().flag("tee").option("grace", "0").option("quota", "1M").under(&under);
+    let running = weir.sh("head -c 120000 /dev/zero; touch ended; exit 4").spawn();
+    // The last of it is in the pipe of the stream, behind what the copy's reader holds up.
+    eventually("the job ends", || place.at("ended").exists());
+    std::fs::remove_file(place.at("go")).unwrap();
+    running.wait().says("");
+    assert_eq!(place.read("copy"), vec![0; 120_000]);
+    assert_eq!(place.read("l"), vec![0; 120_000]);
+    assert!(!place.fact().quota_reached);
+}
+
+#[test]
+fn a_reader_of_the_copy_that_never_reads_holds_weir_only_until_a_signal() {
+    let place = Place::new();
+    for job in ["exec head -c 200000 /dev/zero", ""] {
+        let (log, receipt) = (format!("l{}", job.len()), format!("r{}", job.len()));
+        let (reader, writer) = std::io::pipe().unwrap();
+        let flood = Command::new("sh")
+            .args(["-c", "dd if=/dev/zero bs=4096 oflag=nonblock 2>/dev/null; true"])
+            .stdout(writer.try_clone().unwrap())
+            .status();
+        assert!(flood.unwrap().success());
+        let weir = place.bare().option("log", &log).option("min-free", "0").flag("tee");
+        let weir = weir.option("receipt", &receipt).option("status-fd", "2").option("grace", "0");
+        let events = std::fs::File::create(place.at("events")).unwrap();
+        // A job, and one that cannot be started.
+        let weir = if job.is_empty() { weir.job(&["no-such-command"]) } else { weir.sh(job) };
+        let running = weir.stdout(writer).stderr(events).spawn();
+        let event = if job.is_empty() { "\"refused\"" } else { "\"started\"" };
+        eventually("the job", || String::from_utf8_lossy(&place.read("events")).contains(event));
+        // The first is for the job, if there is one; the others end the wait.
+        let mut running = running;
+        eventually("weir ends", || {
+            if running.runs() {
+                running.signal("TERM");
+            }
+            !running.runs()
+        });
+        running.wait();
+        assert!(place.at(&receipt).exists() && place.fact_of(&log).is_some(), "{job:?}");
+        drop(reader);
+    }
+}
+
+#[test]
+fn what_a_background_drainer_holds_is_its_own() {
+    if !weir_tests::needs_root("what_a_background_drainer_holds") {
+        return;
+    }
+    let place = place_with_go();
+    let script = "exec \"$@\" 5</etc/passwd 6>>l 7</etc/hostname </etc/passwd";
+    let weir = place.weir().option("grace", "0").option("log-fd", "6").option("receipt", "r.json");
+    weir.flag("tee").under(&["sh", "-c", script, "sh"]).sh(HOLDER).run().exits(3);
+    let log = place.at("l").display().to_string();
+    let drainer = std::fs::read_dir("/proc").unwrap().flatten().find(|entry| {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+        words.contains(&log.as_bytes()) && words.contains(&b"--log-fd".as_slice())
+    });
+    let drainer = drainer.expect("a background drainer").path();
+    let mut held: Vec<String> = std::fs::read_dir(drainer.join("fd"))
+        .unwrap()
+        .map(|fd| std::fs::read_link(fd.unwrap().path()).unwrap().display().to_string())
+        .map(|target| target.replace(place.path().to_str().unwrap(), "HERE"))
+        .map(|target| target.split(['[', ':', '#']).next().unwrap().to_owned())
+        .collect();
+    held.sort();
+    // Standard three; signals; the log, its directory for fact and receipt, two drafts.
+    let expected = [
+        "/dev/null",
+        "/dev/null",
+        "/dev/null",
+        "HERE",
+        "HERE",
+        "HERE/",
+        "HERE/",
+        "HERE/.l.fifo",
+        "HERE/l",
+        "anon_inode",
+    ];
+    assert_eq!(held, expected);
+    assert_eq!(std::fs::read_link(drainer.join("cwd")).unwrap(), std::path::Path::new("/"));
+    std::fs::remove_file(place.at("go")).unwrap();
+    eventually("the fact is there", || place.fact_of("l").is_some());
+}
+
+#[test]
 fn a_holder_that_writes_for_ever_does_not_extend_the_grace() {
     let place = place_with_go();
     let script = "(while [ -e go ]; do echo x; done) & exit 0";
@@ -103,11 +205,11 @@ fn a_background_drainer_keeps_the_quota_and_a_daemon_never_sees_a_closed_pipe() 
 fn a_background_drainer_lives_through_a_signal_to_the_whole_group() {
     let place = place_with_go();
     // The job notes the group, which is weir's and its background drainer's too.
-    let script = format!("cut -d' ' -f5 /proc/$$/stat >group; trap '' TERM INT HUP TSTP; {HOLDER}");
+    let script = format!("cut -d' ' -f5 /proc/$$/stat >group; trap '' TERM INT HUP USR1; {HOLDER}");
     let weir = place.weir().option("grace", "0").under(&["setsid", "--wait"]).sh(&script);
     weir.run().exits(3);
     let group = String::from_utf8(place.read("group")).unwrap();
-    for signal in ["TERM", "INT", "HUP", "TSTP"] {
+    for signal in ["TERM", "INT", "HUP", "USR1", "CONT"] {
         let kill = ["-s", signal, "--", &format!("-{}", group.trim())];
         assert!(Command::new("/bin/kill").args(kill).status().unwrap().success());
     }
@@ -168,7 +270,7 @@ fn kill_ends_every_descendant_first_by_term_and_what_they_still_print_is_kept() 
 }
 
 #[test]
-fn kill_does_not_wait_where_nothing_remains() {
+fn kill_does_not_wait_for_the_grace_where_term_is_enough() {
     let place = Place::new();
     let weir = place.weir().option("after-exit", "kill").option("grace", "1h");
     weir.sh("sleep 1000 & exit 2").run().exits(2).says("");

@@ -62,8 +62,10 @@ fn every_orphan_is_reaped_also_when_many_die_at_once() {
     let place = Place::new();
     let Some(weir) = as_one("every_orphan_is_reaped", &place) else { return };
     // A hundred orphans that end together; none may stay a zombie.
-    let script = "i=0; while [ $i -lt 100 ]; do (sh -c 'until [ -e go ]; do sleep 0.05; done' &); i=$((i+1)); done; \
-        touch go; while grep -l '^State:.*Z' /proc/[0-9]*/status 2>/dev/null || \
+    let script = "mkfifo gate; exec 3<>gate; i=0; while [ $i -lt 100 ]; do i=$((i+1)); \
+        (sh -c 'exec <gate; : >up$0; read x' $i 3>&- &); done; \
+        until [ $(ls -d up* 2>/dev/null | wc -l) -eq 100 ]; do sleep 0.01; done; exec 3>&-; \
+        while grep -l '^State:.*Z' /proc/[0-9]*/status 2>/dev/null || \
         [ $(ls -d /proc/[0-9]* 2>/dev/null | wc -l) -gt 4 ]; do sleep 0.01; done >/dev/null; echo all";
     weir.sh(script).run().exits(0).says("");
     assert_eq!(place.log(), "all\n");
@@ -73,7 +75,8 @@ fn every_orphan_is_reaped_also_when_many_die_at_once() {
 fn wait_waits_for_what_holds_the_output() {
     let place = Place::new();
     let Some(weir) = as_one("wait_waits", &place) else { return };
-    weir.option("after-exit", "wait").sh("(sleep 0.2; echo late) & exit 3").run().exits(3).says("");
+    let script = "(until [ -e ended ]; do sleep 0.01; done; echo late) & touch ended; exit 3";
+    weir.option("after-exit", "wait").sh(script).run().exits(3).says("");
     assert_eq!(place.log(), "late\n");
 }
 

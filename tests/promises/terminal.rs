@@ -8,14 +8,15 @@ use weir_tests::{Place, needs, weir_binary};
 const DRIVER: &str = r#"
 import fcntl, os, pty, signal, struct, sys, termios, time
 def until(name, holds):
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         try:
             if holds(open(name).read()): return
         except FileNotFoundError: pass
         drain()
         time.sleep(0.002)
-    sys.exit('never: ' + name + ': ' + repr(seen[-2000:]))
+    content = open(name).read() if os.path.exists(name) else None
+    sys.exit('never: ' + name + ': ' + repr(content) + ', terminal: ' + repr(seen[-2000:]))
 seen = b''
 def drain():
     global seen
@@ -34,14 +35,32 @@ os.set_blocking(terminal, False)
 def prompt():
     # The shell throws away what is typed before it reads again.
     global seen
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 20
     while b'READY> ' not in seen:
         if time.monotonic() > deadline: sys.exit('no prompt: ' + repr(seen[-2000:]))
         drain()
         time.sleep(0.002)
     seen = seen.split(b'READY> ', 1)[1]
+def repeat(text, done, seconds=0.3):
+    # Typed again until it has its effect: the shell throws away what comes too early.
+    deadline, typed = time.monotonic() + 20, 0
+    while not done():
+        if time.monotonic() > deadline: sys.exit(repr(text) + ' in vain: ' + repr(seen[-2000:]))
+        if time.monotonic() > typed + seconds:
+            say(text)
+            typed = time.monotonic()
+        time.sleep(0.002)
+        drain()
+def exists(name): return lambda: os.path.exists(name)
+def told_stopped():
+    # Only then does the shell know that `fg` has something to continue.
+    global seen
+    repeat(b'', lambda: b'Stopped' in seen)
+    # Once, if it can be: what is typed twice would be the job's to read.
+    repeat(b'echo settled$((1+1))\n', lambda: b'settled2' in seen, 5)
+    seen = b''
 prompt()
-say(b"stty -echo; bind 'set enable-bracketed-paste off' 2>/dev/null\n")
+say(b"set -b; stty -echo; bind 'set enable-bracketed-paste off' 2>/dev/null\n")
 prompt()
 "#;
 
@@ -105,13 +124,9 @@ fn suspend_and_resume_work_as_without_weir() {
     for options in SCOPES {
         let dialogue = "say(b'\\x1a')\n\
             stopped('weir.pid')\n\
-            prompt()\n\
-            say(b'echo shell >shell\\n')\n\
-            until('shell', lambda content: content == 'shell\\n')\n\
-            prompt()\n\
+            told_stopped()\n\
             say(b'bg\\n')\n\
-            prompt()\n\
-            stopped('weir.pid')\n\
+            told_stopped()\n\
             assert os.tcgetpgrp(terminal) == shell, 'the shell has lost its terminal'\n\
             say(b'fg\\n')\n\
             until('weir.pid', lambda pid: ') T ' not in open('/proc/%s/stat' % pid.strip()).read())\n\
@@ -121,9 +136,7 @@ fn suspend_and_resume_work_as_without_weir() {
             log_is('ready\\nline x\\nSIGINT\\n')\n\
             say(b'end\\n')\n\
             log_is('ready\\nline x\\nSIGINT\\nline end\\n')\n\
-            prompt()\n\
-            say(b'echo again >again\\n')\n\
-            until('again', lambda content: content == 'again\\n')\n";
+            repeat(b'touch again\\n', exists('again'))\n";
         let Some(place) = play("suspend_and_resume", options, dialogue) else { return };
         assert!(!place.fact().quota_reached, "{options}");
     }
@@ -133,9 +146,7 @@ fn suspend_and_resume_work_as_without_weir() {
 fn a_job_in_a_group_of_its_own_leaves_the_terminal_to_the_shell_when_it_ends() {
     let dialogue = "say(b'end\\n')\n\
         until('rc', lambda content: content == '5\\n')\n\
-        prompt()\n\
-        say(b'echo typed >typed\\n')\n\
-        until('typed', lambda content: content == 'typed\\n')\n";
+        repeat(b'touch typed\\n', exists('typed'))\n";
     play("a_job_in_a_group_of_its_own", "--signal-scope group", dialogue);
 }
 
@@ -161,5 +172,64 @@ fn a_terminal_that_hangs_up_ends_the_job() {
     let output =
         Command::new("python3").args(["-c", &driver]).current_dir(place.path()).output().unwrap();
     assert!(output.status.success(), "{output:?}");
+    assert!(!place.fact().quota_reached);
+}
+
+#[test]
+fn a_job_that_was_started_in_the_background_works_when_it_is_brought_to_the_front() {
+    let test = "a_job_that_was_started_in_the_background";
+    if !needs(test, "python3") || !needs(test, "bash") {
+        return;
+    }
+    for options in SCOPES {
+        let place = Place::new();
+        std::fs::write(place.at("job.py"), JOB).unwrap();
+        let driver = format!(
+            "{DRIVER}say(b'{} run --log l --min-free 0 {options} -- python3 job.py &\\n')\n\
+             told_stopped()\n\
+             say(b'fg; echo $? >rc\\n')\n\
+             until('weir.pid', lambda pid: ') T ' not in open('/proc/%s/stat' % pid.strip()).read())\n\
+             say(b'x\\n')\n\
+             log_is('ready\\nline x\\n')\n\
+             say(b'\\x03')\n\
+             log_is('ready\\nline x\\nSIGINT\\n')\n\
+             say(b'end\\n')\n\
+             until('rc', lambda content: content == '5\\n')\n",
+            weir_binary().display()
+        );
+        let output = Command::new("python3")
+            .args(["-c", &driver])
+            .current_dir(place.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{options}: {output:?}");
+        assert!(!place.fact().quota_reached);
+    }
+}
+
+#[test]
+fn a_terminal_that_nobody_reads_does_not_hold_weir_beyond_a_signal() {
+    if !needs("a_terminal_that_nobody_reads", "python3") {
+        return;
+    }
+    let place = Place::new();
+    let driver = format!(
+        "import os, pty, signal, subprocess, time\n\
+         unread, terminal = pty.openpty()\n\
+         weir = subprocess.Popen(['{}', 'run', '--log', 'l', '--min-free', '0', '--tee', '--grace', '0', '--', \
+         'sh', '-c', 'head -c 65536 /dev/zero; touch ended; exit 4'], stdout=terminal)\n\
+         while not os.path.exists('ended'): time.sleep(0.002)\n\
+         while weir.poll() is None:\n\
+         \x20   weir.send_signal(signal.SIGTERM)\n\
+         \x20   time.sleep(0.01)\n",
+        weir_binary().display()
+    );
+    let output = Command::new("timeout")
+        .args(["-s", "KILL", "30", "python3", "-c", &driver])
+        .current_dir(place.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(place.read("l"), vec![0; 65_536]);
     assert!(!place.fact().quota_reached);
 }

@@ -116,8 +116,8 @@ pub struct Usage {
 pub enum News {
     /// A child has ended.
     Ended(Reaped),
-    /// A child has been stopped by a signal, and is still there.
-    Stopped(Pid),
+    /// A child has been stopped by this signal, and is still there.
+    Stopped(Pid, i32),
     /// There are children, and nothing new of them.
     Nothing,
     /// There are no children at all.
@@ -163,7 +163,7 @@ pub fn news(stops: Stops) -> News {
         // With WNOHANG there is no EINTR, so this is ECHILD.
         ..0 => News::NoChildren,
         0 => News::Nothing,
-        pid if libc::WIFSTOPPED(status) => News::Stopped(Pid::new(pid)),
+        pid if libc::WIFSTOPPED(status) => News::Stopped(Pid::new(pid), libc::WSTOPSIG(status)),
         pid => {
             let (pid, end) = (Pid::new(pid), end_of(status));
             News::Ended(Reaped { pid, end, usage: usage_of(&usage) })
@@ -208,6 +208,12 @@ pub fn send_to_group(leader: Pid, signal: i32) -> Result<(), Errno> {
         0 => Ok(()),
         _ => Err(Errno::last()),
     }
+}
+
+/// Whether a process leads the group that it is in.
+pub fn leads_its_group(pid: Pid) -> bool {
+    // SAFETY: getpgid(2) takes a number.
+    unsafe { libc::getpgid(pid.raw()) == pid.raw() }
 }
 
 /// Sends a signal to every process that this one may send to, except itself and

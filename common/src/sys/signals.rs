@@ -16,6 +16,9 @@ impl SignalSet {
         SignalSet(bits)
     }
 
+    /// Every signal.
+    pub const ALL: SignalSet = SignalSet(u64::MAX);
+
     /// The bits.
     pub const fn bits(self) -> u64 {
         self.0
@@ -60,6 +63,12 @@ pub const KILL: i32 = libc::SIGKILL;
 pub const QUIT: i32 = libc::SIGQUIT;
 /// SIGTERM: end.
 pub const TERM: i32 = libc::SIGTERM;
+/// SIGTSTP: Ctrl-Z.
+pub const TSTP: i32 = libc::SIGTSTP;
+/// SIGTTIN: a read of the terminal from the background.
+pub const TTIN: i32 = libc::SIGTTIN;
+/// SIGTTOU: a change of the terminal from the background.
+pub const TTOU: i32 = libc::SIGTTOU;
 /// SIGWINCH: the terminal has another size.
 pub const WINCH: i32 = libc::SIGWINCH;
 
@@ -102,7 +111,7 @@ pub fn block(set: SignalSet) {
 }
 
 /// Replaces the calling thread's blocked signals. Async-signal-safe.
-pub(crate) fn set_mask(set: SignalSet) {
+pub fn set_mask(set: SignalSet) {
     change_mask(libc::SIG_SETMASK, Some(&set.0));
 }
 

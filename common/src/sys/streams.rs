@@ -37,6 +37,15 @@ pub fn is_readable(source: impl AsFd) -> Result<bool> {
     Ok(first_ready(&mut asked, Some(Instant::now()))?.is_some())
 }
 
+/// Whether anybody still holds the other end of a pipe that is being read, whatever is
+/// still in it.
+pub fn has_writer(source: impl AsFd) -> bool {
+    let source = source.as_fd();
+    let mut asked = [PollFd::new(&source, PollFlags::empty())];
+    // What cannot be asked is taken for held: that is the cautious answer.
+    !matches!(first_ready(&mut asked, Some(Instant::now())), Ok(Some(0)))
+}
+
 /// Waits until `sink` takes bytes, or has failed; `false` when `interrupt` could be read
 /// or the deadline came first.
 pub fn writable_before(
@@ -58,14 +67,15 @@ pub fn writable_before(
 /// What the reader has got by then is a beginning of the bytes.
 pub fn write_without_waiting(sink: impl AsFd, bytes: &[u8]) -> Result<()> {
     let sink = sink.as_fd();
+    // A pipe that is ready for writing has room for this much; a terminal for one byte.
+    let piece_bytes = if rustix::termios::isatty(sink) { 1 } else { PIPE_ATOMIC_BYTES };
     let mut rest = bytes;
     while !rest.is_empty() {
         let mut asked = [PollFd::new(&sink, PollFlags::OUT)];
         if first_ready(&mut asked, Some(Instant::now()))?.is_none() {
             return Err(Errno::EAGAIN);
         }
-        // A pipe that is ready for writing has room for this much.
-        let piece = &rest[..rest.len().min(PIPE_ATOMIC_BYTES)];
+        let piece = &rest[..rest.len().min(piece_bytes)];
         let taken = write(sink, piece)?;
         rest = &rest[taken..];
     }

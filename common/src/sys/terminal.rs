@@ -4,18 +4,17 @@ use super::process::{Pid, own_group};
 use super::signals::{self, SignalSet};
 use rustix::fs::{Mode, OFlags};
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// A controlling terminal whose foreground group this process was in when it looked.
+/// The controlling terminal.
 #[derive(Debug)]
 pub struct Terminal(OwnedFd);
 
 impl Terminal {
-    /// The controlling terminal, if there is one and this process is in its foreground.
-    pub fn in_foreground() -> Option<Terminal> {
+    /// The controlling terminal, if there is one.
+    pub fn controlling() -> Option<Terminal> {
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let terminal = Terminal(rustix::fs::open("/dev/tty", flags, Mode::empty()).ok()?);
-        terminal.is_ours().then_some(terminal)
+        rustix::fs::open("/dev/tty", flags, Mode::empty()).ok().map(Terminal)
     }
 
     /// Whether this process's group is in the foreground.
@@ -54,6 +53,20 @@ impl AsFd for Terminal {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// Another description of the terminal that a descriptor leads to, which takes what fits
+/// and never blocks; `None` when it leads to no terminal, or none that can be reopened.
+///
+/// A terminal that is ready for writing may still block in a write of more than one byte.
+pub fn never_blocking(terminal: impl AsFd) -> Option<OwnedFd> {
+    let terminal = terminal.as_fd();
+    if !rustix::termios::isatty(terminal) {
+        return None;
+    }
+    let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let path = format!("/proc/self/fd/{}", terminal.as_raw_fd());
+    rustix::fs::open(path, flags, Mode::empty()).ok()
 }
 
 /// Blocks SIGTTOU, which the terminal sends to whoever changes it from the background.

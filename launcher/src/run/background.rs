@@ -2,7 +2,7 @@
 //! weir drains on to the true end, and weir itself leaves.
 
 use super::relay::asks_to_end;
-use super::watch::StreamEnd;
+use super::watch::{Means, StreamEnd};
 use crate::ending::Leave;
 use crate::plan::Plan;
 use crate::voice::Voice;
@@ -23,13 +23,18 @@ pub(super) fn settle<Source: AsFd, Log: AsFd>(
     plan: &Plan,
     leave: Leave,
     drain: &mut Drain<'_, Source, Log>,
-    signals: &SignalReader,
+    means: Means<'_>,
     voice: &mut Voice,
 ) -> (StreamEnd, Leave) {
-    // With process 1 every process ends, a copy like any other.
-    if Pid::own().is_init() {
-        return (StreamEnd::of(Ok(drain.sweep())), leave);
+    drain.end_tee();
+    // Perhaps it ends at this very moment; and with process 1 everything does.
+    let swept = drain.sweep();
+    if swept == Pause::Ended || Pid::own().is_init() {
+        return (StreamEnd::of(Ok(swept)), leave);
     }
+    // Before there is a copy: a stop from the terminal in between would be for ever.
+    let mask = signals::current_mask();
+    signals::block(SignalSet::ALL);
     match process::fork() {
         Ok(Fork::Parent) => {
             voice.note(&format!(
@@ -41,24 +46,24 @@ pub(super) fn settle<Source: AsFd, Log: AsFd>(
             leave.now()
         }
         Ok(Fork::Child) => {
-            signals::block(SignalSet::from_bits(u64::MAX));
+            // Whoever reads weir's output, events or terminal to its end must see the end.
             voice.hang_up();
-            drain.end_tee();
-            // Whoever reads weir's output to its end must see the end.
+            drop(means);
             for standard in [Standard::Input, Standard::Output, Standard::Error] {
                 descriptors::let_go(standard);
             }
             (StreamEnd::of(drain.run(Until::the_end())), Leave::Code(0))
         }
         Err(errno) => {
+            signals::set_mask(mask);
             voice.failure(&format!("cannot drain in the background, so weir waits: {errno}"));
-            (wait(drain, signals), leave)
+            (wait(drain, means.relay.signals), leave)
         }
     }
 }
 
 /// Waits for the end of the stream, or for a signal that asks weir to end.
-fn wait<Source: AsFd, Log: AsFd>(
+pub(super) fn wait<Source: AsFd, Log: AsFd>(
     drain: &mut Drain<'_, Source, Log>,
     signals: &SignalReader,
 ) -> StreamEnd {
@@ -69,6 +74,7 @@ fn wait<Source: AsFd, Log: AsFd>(
         }
         while let Some(arrived) = signals.next() {
             if asks_to_end(arrived.signal) {
+                drain.end_tee();
                 return StreamEnd::of(Ok(drain.sweep()));
             }
         }

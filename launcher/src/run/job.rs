@@ -79,7 +79,7 @@ pub(super) fn start(
         child_ignored: setting.child_ignored,
         group: match plan.scope {
             Scope::Job => Group::Inherited,
-            Scope::Group => Group::Own(relay.terminal()),
+            Scope::Group => Group::Own(relay.terminal().filter(|terminal| terminal.is_ours())),
         },
     };
     let failed = match spawn::begin(&job, output).and_then(|starting| await_start(starting, relay))

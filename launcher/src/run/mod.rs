@@ -28,9 +28,9 @@ use watch::{Means, StreamEnd};
 use weir_common::sys::files::{self, Standard};
 use weir_common::sys::process::Usage;
 use weir_common::sys::signals::{READ_BY_LAUNCHER, SignalReader};
-use weir_common::sys::{descriptors, inherited, process};
+use weir_common::sys::{descriptors, inherited, process, terminal};
 use weir_common::{Errno, JobEnd};
-use weir_drainer::{Drain, Tally, Until};
+use weir_drainer::{Drain, Tally};
 
 /// Runs one job. A refusal leaves nothing behind: whatever was made for this start is
 /// removed when the values that stand for it are dropped.
@@ -60,8 +60,13 @@ pub(crate) fn run(
     let means = Means {
         remaining: Remaining::take_over(plan)?,
         relay: Relay::new(&signals, plan.scope),
+        source: ends.reader.as_fd(),
         after_exit: plan.after_exit,
         grace: plan.grace,
+    };
+    let copy = match plan.output {
+        Output::Log => None,
+        Output::LogAndTee => terminal::never_blocking(Standard::Output.borrow()),
     };
     voice.admitted(plan);
     if plan.whereabouts == Whereabouts::MadeUp {
@@ -79,14 +84,15 @@ pub(crate) fn run(
         let own = [signals.as_fd(), log.as_fd(), ends.reader.as_fd()].into_iter();
         let own = own.chain(means.relay.terminal().map(AsFd::as_fd)).chain(voice.status());
         let own = own.chain(directories().flat_map(Directory::descriptors));
-        let_go_of_everything_else(plan, own.chain(records.descriptors()));
+        let own = own.chain(copy.as_ref().map(AsFd::as_fd)).chain(records.descriptors());
+        let_go_of_everything_else(plan, own);
     }
     let room_bytes = plan.remaining_bytes(log.start_bytes());
-    let mut drain = Drain::new(ends.reader, log.as_fd(), room_bytes);
+    let mut drain = Drain::new(&ends.reader, log.as_fd(), room_bytes);
     if plan.output == Output::LogAndTee {
-        drain = drain.tee(Standard::Output.borrow());
+        drain = drain.tee(copy.as_ref().map_or(Standard::Output.borrow(), AsFd::as_fd));
     }
-    let (attempt, leave) = see_through(plan, start, &mut drain, &means, voice);
+    let (attempt, leave) = see_through(plan, start, &mut drain, means, voice);
     records.publish(plan, &log, &attempt, voice);
     fifo.remove();
     Ok(leave)
@@ -127,14 +133,14 @@ fn see_through<Source: AsFd + Send, Log: AsFd + Send>(
     plan: &Plan,
     start: Start,
     drain: &mut Drain<'_, Source, Log>,
-    means: &Means<'_>,
+    means: Means<'_>,
     voice: &mut Voice,
 ) -> (Attempt, Leave) {
     let started_at_ms = now_ms();
     let (job, finished_at_ms, usage, mut stream, mut leave) = match start {
         Start::Running(pid) => {
             voice.started(pid);
-            let (ended, stream) = watch::see_through(pid, drain, means, voice);
+            let (ended, stream) = watch::see_through(pid, drain, &means, voice);
             let (job, leave) = (JobEnd::Ended(ended.end), Leave::as_job(ended.end));
             (job, ended.at_ms, ended.usage, stream, leave)
         }
@@ -142,13 +148,14 @@ fn see_through<Source: AsFd + Send, Log: AsFd + Send>(
             voice.refused(&refusal);
             job::tell_in_log(&refusal, output);
             let leave = Leave::Code(refusal.code().exit_code());
-            let stream = StreamEnd::of(drain.run(Until::the_end()));
+            let stream = background::wait(drain, means.relay.signals);
             voice.drained(drain.tally());
             (JobEnd::NeverStarted(errno), now_ms(), Usage::default(), stream, leave)
         }
     };
-    if stream == StreamEnd::Held {
-        (stream, leave) = background::settle(plan, leave, drain, means.relay.signals, voice);
+    let never_started = matches!(job, JobEnd::NeverStarted(_));
+    if stream == StreamEnd::Held && !never_started {
+        (stream, leave) = background::settle(plan, leave, drain, means, voice);
         voice.drained(drain.tally());
     }
     // A reader that has seen enough is no failure.

@@ -10,7 +10,7 @@ pub(super) struct Relay<'a> {
     pub(super) signals: &'a SignalReader,
     scope: Scope,
     leads_session: bool,
-    /// The terminal that the job's own group has got from weir.
+    /// weir's terminal, which a job's own group gets whenever weir's has it.
     terminal: Option<Terminal>,
 }
 
@@ -18,7 +18,7 @@ impl<'a> Relay<'a> {
     pub(super) fn new(signals: &'a SignalReader, scope: Scope) -> Relay<'a> {
         let terminal = match scope {
             Scope::Job => None,
-            Scope::Group => Terminal::in_foreground(),
+            Scope::Group => Terminal::controlling(),
         };
         if terminal.is_some() {
             // weir takes the terminal back from the background.
@@ -56,17 +56,27 @@ impl<'a> Relay<'a> {
             }
         }
         // A job that has ended is not reaped yet, so this is still it.
-        let _ = match self.scope {
-            Scope::Job => process::send(job, signal),
-            Scope::Group => process::send_to_group(job, signal),
-        };
+        if self.scope == Scope::Group {
+            let _ = process::send_to_group(job, signal);
+            if process::leads_its_group(job) {
+                return;
+            }
+        }
+        let _ = process::send(job, signal);
     }
 
-    /// The job has been stopped: where its group has weir's terminal, weir stops with
-    /// it, as it would in one group with it.
-    pub(super) fn stop_with(&self, job: Pid) {
-        if self.terminal.is_none() {
-            return;
+    /// The job has been stopped by its terminal: weir stops with it, as it would in one
+    /// group with it. A job that wants the terminal while weir has it gets it.
+    pub(super) fn stop_with(&self, job: Pid, signal: i32) {
+        let Some(terminal) = &self.terminal else { return };
+        match signal {
+            signals::TTIN | signals::TTOU if terminal.is_ours() => {
+                self.send(job, signals::CONT);
+                return;
+            }
+            signals::TSTP | signals::TTIN | signals::TTOU => {}
+            // Somebody else's business, who will continue it too.
+            _ => return,
         }
         if process::nobody_would_continue() {
             // As the kernel does: nobody stops a group that nobody would continue.

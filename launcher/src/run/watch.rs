@@ -5,7 +5,7 @@ use super::relay::{Relay, asks_to_end};
 use super::remaining::{Children, Remaining};
 use crate::plan::AfterExit;
 use crate::voice::Voice;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 use weir_common::Errno;
@@ -49,6 +49,8 @@ impl StreamEnd {
 /// when it has ended.
 pub(super) struct Means<'a> {
     pub(super) relay: Relay<'a>,
+    /// The reading end of the stream, to be asked whether anybody writes to it still.
+    pub(super) source: BorrowedFd<'a>,
     pub(super) after_exit: AfterExit,
     pub(super) grace: Duration,
     pub(super) remaining: Remaining,
@@ -174,6 +176,8 @@ enum After {
     Job,
     /// What remains after it, at the latest until then.
     Grace(Option<Instant>),
+    /// What the pipe and a tee hold still: nobody writes any more.
+    Rest,
     /// Nothing more: the grace is over.
     Over,
 }
@@ -198,7 +202,7 @@ impl Watch<'_> {
     fn deadline(&self) -> Option<Instant> {
         match self.after {
             After::Grace(until) => until,
-            After::Job | After::Over => None,
+            After::Job | After::Rest | After::Over => None,
         }
     }
 
@@ -221,7 +225,7 @@ impl Watch<'_> {
         while let Some(arrived) = self.means.relay.signals.next() {
             match self.job {
                 Job::Running(pid) => self.means.relay.pass_on(pid, arrived),
-                Job::Ended(_) if asks_to_end(arrived.signal) => self.grace_ends(),
+                Job::Ended(_) if asks_to_end(arrived.signal) => self.patience_ends(),
                 Job::Ended(_) => {}
             }
         }
@@ -246,9 +250,9 @@ impl Watch<'_> {
                     // Another is a child that this process had before it became weir,
                     // or an orphan that it has adopted.
                 }
-                News::Stopped(pid) => {
+                News::Stopped(pid, signal) => {
                     if matches!(self.job, Job::Running(job) if job == pid) {
-                        self.means.relay.stop_with(pid);
+                        self.means.relay.stop_with(pid, signal);
                     }
                 }
                 News::Nothing => break,
@@ -280,6 +284,16 @@ impl Watch<'_> {
     }
 
     fn grace_ends(&mut self) {
+        let is_kill = self.means.after_exit == AfterExit::Kill;
+        if !is_kill && !streams::has_writer(self.means.source) {
+            // No holder, only a slow reader of the copy: it may take its time.
+            self.after = After::Rest;
+        } else {
+            self.patience_ends();
+        }
+    }
+
+    fn patience_ends(&mut self) {
         self.after = After::Over;
         self.means.remaining.send(signals::KILL);
     }
