@@ -100,14 +100,16 @@ impl<'a, Source: AsFd, Log: AsFd> Drain<'a, Source, Log> {
 
     /// Takes what the source holds at this moment, without waiting for more: the last
     /// thing to do before a drain is given up after an interrupt. A writer that goes on
-    /// writing does not prolong it, and a tee gets nothing of it.
+    /// writing does not prolong it, and a tee gets what its reader takes at once.
     pub fn sweep(&mut self) -> Pause {
         let mut left_bytes = PIPE_BYTES_MAX;
+        self.hurry_tee();
         while left_bytes > 0 && streams::is_readable(&self.source) == Ok(true) {
             match streams::read(&self.source, &mut self.buffer) {
                 Ok(0) => return Pause::Ended,
                 Ok(read_bytes) => {
                     self.take(read_bytes);
+                    self.hurry_tee();
                     left_bytes = left_bytes.saturating_sub(read_bytes);
                 }
                 Err(_) => break,
@@ -142,6 +144,15 @@ impl<'a, Source: AsFd, Log: AsFd> Drain<'a, Source, Log> {
         match first {
             Ok(ready) if ready != Some(source_at) => Some(Pause::Interrupted),
             _ => None,
+        }
+    }
+
+    /// Gives the tee what its reader takes at once. If that is not all, it ends: what
+    /// came after would follow a hole.
+    fn hurry_tee(&mut self) {
+        let now = Until::the_end().or_at(Some(Instant::now()));
+        if self.tee.catch_up(&self.buffer, now) == Progress::Interrupted {
+            self.tee.end();
         }
     }
 
@@ -300,11 +311,15 @@ mod tests {
         let place = Place::new();
         let log = place.log();
         let (source, mut sink) = pipe().expect("a pipe");
-        let mut drain = Drain::new(source, &log, 5);
+        let (mut reader, copy) = pipe().expect("a pipe");
+        let mut drain = Drain::new(source, &log, 5).tee(copy.as_fd());
         assert_eq!(drain.sweep(), Pause::Interrupted);
         sink.write_all(b"written").expect("write");
         assert_eq!(drain.sweep(), Pause::Interrupted);
         assert_eq!(place.content(), b"writt");
+        let mut copied = [0; 5];
+        reader.read_exact(&mut copied).expect("the copy");
+        assert_eq!(&copied, b"writt");
         assert_eq!(drain.tally().dropped_bytes, 2);
         drop(sink);
         assert_eq!(drain.sweep(), Pause::Ended);

@@ -19,7 +19,10 @@ mod weir;
 
 pub use binary::weir_binary;
 pub use place::Place;
-pub use tools::{eventually, is_root, needs, needs_namespaces, needs_pid_namespaces, needs_root};
+pub use tools::{
+    eventually, full_pipe, held_by, is_root, needs, needs_namespaces, needs_pid_namespaces,
+    needs_root,
+};
 pub use weir::{Done, Running, Weir, send};
 
 /// The smallest quota, which the tests use unless they say otherwise, in bytes.

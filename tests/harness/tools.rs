@@ -1,5 +1,8 @@
 //! What the machine offers to the tests.
 
+use crate::place::Place;
+use std::io::{PipeReader, PipeWriter};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -78,4 +81,30 @@ pub fn needs_pid_namespaces(test: &str) -> Option<Vec<&'static str>> {
             None
         }
     }
+}
+
+/// A pipe that takes no further byte.
+pub fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    let flood = Command::new("sh")
+        .args(["-c", "dd if=/dev/zero bs=4096 oflag=nonblock 2>/dev/null; true"])
+        .stdout(writer.try_clone().unwrap())
+        .status();
+    assert!(flood.unwrap().success());
+    (reader, writer)
+}
+
+/// What a process (its folder in `/proc`) has open, sorted and without numbers; `HERE` is
+/// the test's place.
+pub fn held_by(place: &Place, process: &Path) -> Vec<String> {
+    let targets = std::fs::read_dir(process.join("fd")).unwrap();
+    let mut held: Vec<String> = targets
+        // One that is closed meanwhile is not held.
+        .filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok())
+        .map(|target| target.display().to_string())
+        .map(|target| target.replace(place.path().to_str().unwrap(), "HERE"))
+        .map(|target| target.split(['[', ':', '#']).next().unwrap().to_owned())
+        .collect();
+    held.sort();
+    held
 }

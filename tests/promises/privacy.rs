@@ -1,7 +1,7 @@
 //! What the job can find of weir, and what weir keeps of its caller's: nothing.
 
 use std::process::Command;
-use weir_tests::{Place, is_root, needs, needs_root};
+use weir_tests::{Place, full_pipe, held_by, is_root, needs, needs_root};
 
 /// A weir as an ordinary user, in a place of that user's.
 fn as_user(test: &str, place: &Place, script: &str) -> Option<()> {
@@ -44,18 +44,16 @@ fn a_job_that_is_not_root_cannot_look_into_weir() {
     assert!(!place.fact().quota_reached);
 }
 
-/// What weir has open while its job runs, without numbers; and its working directory.
+/// What weir has open while its job runs.
 fn held(place: &Place, under: &[&str]) -> Vec<String> {
     let script = "until [ \"$(readlink /proc/$PPID/cwd)\" = / ]; do sleep 0.01; done; \
-        for fd in /proc/$PPID/fd/*; do readlink $fd; done >held";
-    place.weir().option("receipt", "r.json").under(under).sh(script).run().exits(0);
-    let held = String::from_utf8(place.read("held")).unwrap();
-    let mut held: Vec<String> = held
-        .lines()
-        .map(|line| line.replace(place.path().to_str().unwrap(), "HERE"))
-        .map(|line| line.split(['[', ':', '#']).next().unwrap().to_owned())
-        .collect();
-    held.sort();
+        echo $PPID >pid.new; mv pid.new pid; while [ -e pid ]; do sleep 0.01; done";
+    let running = place.weir().option("receipt", "r.json").under(under).sh(script).spawn();
+    weir_tests::eventually("weir has let go", || place.at("pid").exists());
+    let pid = String::from_utf8(place.read("pid")).unwrap();
+    let held = held_by(place, &std::path::Path::new("/proc").join(pid.trim()));
+    std::fs::remove_file(place.at("pid")).unwrap();
+    running.wait().exits(0);
     held
 }
 
@@ -121,12 +119,7 @@ fn a_job_under_another_user_may_reopen_its_output_where_that_is_allowed() {
 fn a_standard_error_that_is_full_closed_or_gone_costs_nothing_but_the_line() {
     let script = "head -c 70000 /dev/zero; exit 3";
     let place = Place::new();
-    let (reader, writer) = std::io::pipe().unwrap();
-    let flood = Command::new("sh")
-        .args(["-c", "dd if=/dev/zero bs=4096 oflag=nonblock 2>/dev/null; true"])
-        .stdout(writer.try_clone().unwrap())
-        .status();
-    assert!(flood.unwrap().success());
+    let (reader, writer) = full_pipe();
     place.weir().stderr(writer).sh(script).run().exits(3);
     drop(reader);
     assert!(place.fact().quota_reached);

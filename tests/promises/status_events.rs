@@ -2,7 +2,7 @@
 
 use std::io::Read;
 use weir_common::ArtifactId;
-use weir_tests::Place;
+use weir_tests::{Place, full_pipe};
 
 fn events(place: &Place, script: &str) -> Vec<String> {
     let weir =
@@ -128,13 +128,7 @@ fn a_reader_that_is_gone_stops_nothing() {
 #[test]
 fn a_reader_that_does_not_read_stops_nothing() {
     let place = Place::new();
-    let (mut reader, writer) = std::io::pipe().unwrap();
-    // The pipe is full before weir starts.
-    let flood = std::process::Command::new("sh")
-        .args(["-c", "dd if=/dev/zero bs=4096 oflag=nonblock 2>/dev/null; true"])
-        .stdout(writer.try_clone().unwrap())
-        .status();
-    assert!(flood.unwrap().success());
+    let (mut reader, writer) = full_pipe();
     place
         .weir()
         .option("status-fd", "1")

@@ -233,3 +233,78 @@ fn a_terminal_that_nobody_reads_does_not_hold_weir_beyond_a_signal() {
     assert_eq!(place.read("l"), vec![0; 65_536]);
     assert!(!place.fact().quota_reached);
 }
+
+#[test]
+fn a_background_drainer_lets_go_of_the_terminal_that_had_the_copy() {
+    if !needs("a_background_drainer_lets_go_of_the_terminal", "python3") {
+        return;
+    }
+    let place = Place::new();
+    std::fs::write(place.at("go"), "").unwrap();
+    let driver = format!(
+        "import os, pty, subprocess\n\
+         reader, terminal = pty.openpty()\n\
+         weir = subprocess.Popen(['{}', 'run', '--log', 'l', '--min-free', '0', '--tee', '--grace', '0', '--', \
+         'sh', '-c', '(while [ -e go ]; do sleep 0.01; done) & echo hi'], stdout=terminal, stdin=subprocess.DEVNULL)\n\
+         os.close(terminal)\n\
+         copied = b''\n\
+         while True:\n\
+         \x20   try: copied += os.read(reader, 4096)\n\
+         \x20   except OSError: break\n\
+         assert copied == b'hi\\r\\n', copied\n\
+         assert weir.wait() == 0\n",
+        weir_binary().display()
+    );
+    let output = Command::new("timeout")
+        .args(["-s", "KILL", "30", "python3", "-c", &driver])
+        .current_dir(place.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    // The reader saw the end while the holder still lived.
+    assert!(place.at(".l.fifo").exists());
+    std::fs::remove_file(place.at("go")).unwrap();
+    weir_tests::eventually("the fact is there", || place.fact_of("l").is_some());
+}
+
+#[test]
+fn a_background_drainer_lets_go_of_the_terminal_that_its_job_had() {
+    if !needs("a_background_drainer_lets_go_of_the_terminal", "python3") {
+        return;
+    }
+    let place = Place::new();
+    std::fs::write(place.at("go"), "").unwrap();
+    // A leader of the session that lets weir run in the foreground, and then has nothing
+    // of the terminal open any more.
+    let driver = format!(
+        "import os, pty, signal, time\n\
+         leader, reader = pty.fork()\n\
+         if leader == 0:\n\
+         \x20   signal.signal(signal.SIGTTOU, signal.SIG_IGN)\n\
+         \x20   weir = os.fork()\n\
+         \x20   if weir == 0:\n\
+         \x20       os.setpgid(0, 0)\n\
+         \x20       os.tcsetpgrp(0, os.getpgrp())\n\
+         \x20       os.execv('{}', ['weir', 'run', '--log', 'l', '--min-free', '0', '--grace', '0', '--signal-scope', 'group', \
+         '--', 'sh', '-c', '(while [ -e go ]; do sleep 0.01; done) & echo hi'])\n\
+         \x20   os.waitpid(weir, 0)\n\
+         \x20   for number in (0, 1, 2): os.close(number)\n\
+         \x20   while os.path.exists('go'): time.sleep(0.01)\n\
+         \x20   os._exit(0)\n\
+         while True:\n\
+         \x20   try: os.read(reader, 4096)\n\
+         \x20   except OSError: break\n\
+         assert os.path.exists('.l.fifo') and os.path.exists('go')\n\
+         os.remove('go')\n\
+         os.waitpid(leader, 0)\n",
+        weir_binary().display()
+    );
+    let output = Command::new("timeout")
+        .args(["-s", "KILL", "30", "python3", "-c", &driver])
+        .current_dir(place.path())
+        .output()
+        .unwrap();
+    let _ = std::fs::remove_file(place.at("go"));
+    assert!(output.status.success(), "{output:?}");
+    weir_tests::eventually("the fact is there", || place.fact_of("l").is_some());
+}

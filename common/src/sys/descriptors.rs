@@ -1,8 +1,8 @@
 //! Letting go of descriptors that somebody else has opened: close_range(2).
 
 use super::errno::Errno;
-use super::files::{self, Standard};
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use super::files;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 /// The first descriptor behind the standard three.
 const FIRST: RawFd = 3;
@@ -58,16 +58,25 @@ fn limit() -> RawFd {
     soft.and_then(|soft| RawFd::try_from(soft).ok()).unwrap_or(RawFd::MAX)
 }
 
-/// Puts `/dev/null` in the place of a standard descriptor, or nothing where there is no
-/// such device.
-pub fn let_go(standard: Standard) {
-    let number = standard.borrow().as_raw_fd();
-    // SAFETY: dup2(2) and close(2) on a standard number, which nobody owns; `null` is
-    // open.
+/// Puts `/dev/null` in the place of a descriptor, whose number stays in use. Where there
+/// is no such device, nothing is put in the place of a standard one, and another stays.
+pub fn let_go(descriptor: impl AsFd) {
+    let number = descriptor.as_fd().as_raw_fd();
+    // SAFETY: dup2(2) replaces what the number leads to, and its owner goes on owning
+    // the number. Only the standard three, which nobody owns, are ever closed.
     unsafe {
         match files::open_null() {
-            Ok(null) => libc::dup2(null.as_raw_fd(), number),
-            Err(_) => libc::close(number),
-        };
+            Ok(null) => {
+                libc::dup3(
+                    null.as_raw_fd(),
+                    number,
+                    if number < FIRST { 0 } else { libc::O_CLOEXEC },
+                );
+            }
+            Err(_) if number < FIRST => {
+                libc::close(number);
+            }
+            Err(_) => {}
+        }
     }
 }

@@ -26,9 +26,9 @@ pub(super) fn settle<Source: AsFd, Log: AsFd>(
     means: Means<'_>,
     voice: &mut Voice,
 ) -> (StreamEnd, Leave) {
-    drain.end_tee();
     // Perhaps it ends at this very moment; and with process 1 everything does.
     let swept = drain.sweep();
+    drain.end_tee();
     if swept == Pause::Ended || Pid::own().is_init() {
         return (StreamEnd::of(Ok(swept)), leave);
     }
@@ -48,10 +48,13 @@ pub(super) fn settle<Source: AsFd, Log: AsFd>(
         Ok(Fork::Child) => {
             // Whoever reads weir's output, events or terminal to its end must see the end.
             voice.hang_up();
-            drop(means);
             for standard in [Standard::Input, Standard::Output, Standard::Error] {
-                descriptors::let_go(standard);
+                descriptors::let_go(standard.borrow());
             }
+            if let Some(copy) = means.copy {
+                descriptors::let_go(copy);
+            }
+            drop(means);
             (StreamEnd::of(drain.run(Until::the_end())), Leave::Code(0))
         }
         Err(errno) => {
@@ -74,7 +77,6 @@ pub(super) fn wait<Source: AsFd, Log: AsFd>(
         }
         while let Some(arrived) = signals.next() {
             if asks_to_end(arrived.signal) {
-                drain.end_tee();
                 return StreamEnd::of(Ok(drain.sweep()));
             }
         }

@@ -57,16 +57,17 @@ pub(crate) fn run(
     log.must_fit(plan)?;
     let records = names.reserve()?;
     let (fifo, ends) = Fifo::create(plan, &directory)?;
+    let copy = match plan.output {
+        Output::Log => None,
+        Output::LogAndTee => terminal::never_blocking(Standard::Output.borrow()),
+    };
     let means = Means {
         remaining: Remaining::take_over(plan)?,
         relay: Relay::new(&signals, plan.scope),
         source: ends.reader.as_fd(),
+        copy: copy.as_ref().map(AsFd::as_fd),
         after_exit: plan.after_exit,
         grace: plan.grace,
-    };
-    let copy = match plan.output {
-        Output::Log => None,
-        Output::LogAndTee => terminal::never_blocking(Standard::Output.borrow()),
     };
     voice.admitted(plan);
     if plan.whereabouts == Whereabouts::MadeUp {
@@ -90,7 +91,7 @@ pub(crate) fn run(
     let room_bytes = plan.remaining_bytes(log.start_bytes());
     let mut drain = Drain::new(&ends.reader, log.as_fd(), room_bytes);
     if plan.output == Output::LogAndTee {
-        drain = drain.tee(copy.as_ref().map_or(Standard::Output.borrow(), AsFd::as_fd));
+        drain = drain.tee(means.copy.unwrap_or(Standard::Output.borrow()));
     }
     let (attempt, leave) = see_through(plan, start, &mut drain, means, voice);
     records.publish(plan, &log, &attempt, voice);
@@ -102,9 +103,9 @@ pub(crate) fn run(
 /// standard input, the working directory.
 fn let_go_of_everything_else<'a>(plan: &Plan, own: impl Iterator<Item = BorrowedFd<'a>>) {
     descriptors::keep_only(own);
-    descriptors::let_go(Standard::Input);
+    descriptors::let_go(Standard::Input.borrow());
     if plan.output == Output::Log {
-        descriptors::let_go(Standard::Output);
+        descriptors::let_go(Standard::Output.borrow());
     }
     process::leave_working_directory();
 }

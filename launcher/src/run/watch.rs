@@ -51,6 +51,8 @@ pub(super) struct Means<'a> {
     pub(super) relay: Relay<'a>,
     /// The reading end of the stream, to be asked whether anybody writes to it still.
     pub(super) source: BorrowedFd<'a>,
+    /// weir's own description of a terminal that is its standard output.
+    pub(super) copy: Option<BorrowedFd<'a>>,
     pub(super) after_exit: AfterExit,
     pub(super) grace: Duration,
     pub(super) remaining: Remaining,
