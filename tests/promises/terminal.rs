@@ -52,12 +52,15 @@ def repeat(text, done, seconds=0.3):
         time.sleep(0.002)
         drain()
 def exists(name): return lambda: os.path.exists(name)
+settled = [0]
 def told_stopped():
     # Only then does the shell know that `fg` has something to continue.
     global seen
     repeat(b'', lambda: b'Stopped' in seen)
-    # Once, if it can be: what is typed twice would be the job's to read.
-    repeat(b'echo settled$((1+1))\n', lambda: b'settled2' in seen, 5)
+    # A word of its own each time, so that a late answer is not taken for another.
+    settled[0] += 1
+    word = b'settled%d' % (100 + settled[0])
+    repeat(b'echo settled$((100+%d))\n' % settled[0], lambda: word in seen, 5)
     seen = b''
 prompt()
 say(b"set -b; stty -echo; bind 'set enable-bracketed-paste off' 2>/dev/null\n")
