@@ -303,3 +303,28 @@ fn orphans_are_adopted_and_reaped_where_that_is_asked_for() {
     assert_eq!(lines.len(), 3, "{log}");
     assert_eq!((lines[0], lines[2]), (lines[1], "reaped"));
 }
+
+#[test]
+fn where_no_background_drainer_can_be_made_weir_waits_itself() {
+    if !weir_tests::needs("where_no_background_drainer_can_be_made", "strace") {
+        return;
+    }
+    let place = place_with_go();
+    // The second process that weir makes; its thread is another call.
+    let fault = "inject=clone:error=EAGAIN:when=2";
+    let under = ["strace", "-qq", "-o", "trace", "-e", "trace=clone", "-e", fault];
+    let weir = place.weir().option("grace", "0").option("receipt", "r.json").under(&under);
+    let events = std::fs::File::create(place.at("events")).unwrap();
+    let running = weir.option("status-fd", "1").stdout(events).sh(HOLDER).spawn();
+    let told = || String::from_utf8(place.read("events")).unwrap();
+    eventually("it is told", || told().contains("cannot drain in the background"));
+    assert!(place.fact_of("l").is_none());
+    std::fs::remove_file(place.at("go")).unwrap();
+    let done = running.wait();
+    done.exits(3).says(
+        "weir: warning: cannot drain in the background, so weir waits: Resource temporarily unavailable\n",
+    );
+    assert_eq!(place.log(), "early\nlate\n");
+    assert_eq!(place.receipt("r.json").capture, Capture::Complete);
+    assert!(!place.fact().quota_reached);
+}
