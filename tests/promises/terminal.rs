@@ -84,6 +84,15 @@ while True:
     if line.strip() == 'end': raise SystemExit(5)
 "#;
 
+/// Runs a driver to its end, and shows what it says if it fails.
+#[track_caller]
+fn drive(place: &Place, driver: &str) {
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", "90", "python3", "-c", driver]).current_dir(place.path());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
 /// Plays a dialogue with weir in the foreground of a shell.
 fn play(test: &str, options: &str, dialogue: &str) -> Option<Place> {
     if !needs(test, "python3") || !needs(test, "bash") {
@@ -96,9 +105,7 @@ fn play(test: &str, options: &str, dialogue: &str) -> Option<Place> {
         weir_binary().display()
     );
     let driver = format!("{DRIVER}{run}{dialogue}");
-    let output =
-        Command::new("python3").args(["-c", &driver]).current_dir(place.path()).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
+    drive(&place, &driver);
     Some(place)
 }
 
@@ -172,9 +179,7 @@ fn a_terminal_that_hangs_up_ends_the_job() {
          assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == 1, status\n",
         weir_binary().display()
     );
-    let output =
-        Command::new("python3").args(["-c", &driver]).current_dir(place.path()).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
+    drive(&place, &driver);
     assert!(!place.fact().quota_reached);
 }
 
@@ -200,12 +205,7 @@ fn a_job_that_was_started_in_the_background_works_when_it_is_brought_to_the_fron
              until('rc', lambda content: content == '5\\n')\n",
             weir_binary().display()
         );
-        let output = Command::new("python3")
-            .args(["-c", &driver])
-            .current_dir(place.path())
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{options}: {output:?}");
+        drive(&place, &driver);
         assert!(!place.fact().quota_reached);
     }
 }
@@ -227,12 +227,7 @@ fn a_terminal_that_nobody_reads_does_not_hold_weir_beyond_a_signal() {
          \x20   time.sleep(0.01)\n",
         weir_binary().display()
     );
-    let output = Command::new("timeout")
-        .args(["-s", "KILL", "30", "python3", "-c", &driver])
-        .current_dir(place.path())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
+    drive(&place, &driver);
     assert_eq!(place.read("l"), vec![0; 65_536]);
     assert!(!place.fact().quota_reached);
 }
@@ -258,12 +253,7 @@ fn a_background_drainer_lets_go_of_the_terminal_that_had_the_copy() {
          assert weir.wait() == 0\n",
         weir_binary().display()
     );
-    let output = Command::new("timeout")
-        .args(["-s", "KILL", "30", "python3", "-c", &driver])
-        .current_dir(place.path())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
+    drive(&place, &driver);
     // The reader saw the end while the holder still lived.
     assert!(place.at(".l.fifo").exists());
     std::fs::remove_file(place.at("go")).unwrap();
@@ -302,12 +292,7 @@ fn a_background_drainer_lets_go_of_the_terminal_that_its_job_had() {
          os.waitpid(leader, 0)\n",
         weir_binary().display()
     );
-    let output = Command::new("timeout")
-        .args(["-s", "KILL", "30", "python3", "-c", &driver])
-        .current_dir(place.path())
-        .output()
-        .unwrap();
+    drive(&place, &driver);
     let _ = std::fs::remove_file(place.at("go"));
-    assert!(output.status.success(), "{output:?}");
     weir_tests::eventually("the fact is there", || place.fact_of("l").is_some());
 }
