@@ -15,13 +15,24 @@ const ARTIFACT_DIGITS: usize = 30;
 /// Why a text is no id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdError {
-    text: String,
+    /// `None` where it may be a secret.
+    text: Option<String>,
     expected: &'static str,
+}
+
+impl IdError {
+    /// An error that does not show the text.
+    pub(crate) fn secret(expected: &'static str) -> IdError {
+        IdError { text: None, expected }
+    }
 }
 
 impl fmt::Display for IdError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is not {}", self.text, self.expected)
+        match &self.text {
+            Some(text) => write!(f, "{text:?} is not {}", self.expected),
+            None => write!(f, "it is not {}", self.expected),
+        }
     }
 }
 
@@ -61,7 +72,7 @@ macro_rules! caller_id {
             fn from_str(text: &str) -> Result<$name, IdError> {
                 match is_caller_id(text) {
                     true => Ok($name(text.to_owned())),
-                    false => Err(IdError { text: text.to_owned(), expected: $expected }),
+                    false => Err(IdError { text: Some(text.to_owned()), expected: $expected }),
                 }
             }
         }
@@ -149,7 +160,7 @@ impl FromStr for ArtifactId {
                 Ok(ArtifactId(text.to_owned()))
             }
             _ => Err(IdError {
-                text: text.to_owned(),
+                text: Some(text.to_owned()),
                 expected: "an artifact id: local- or wlog-, then 30 of 0-9 a-f",
             }),
         }

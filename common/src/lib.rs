@@ -37,6 +37,7 @@ mod names;
 mod publication;
 mod reading;
 mod receipt;
+mod receipt_v1;
 mod size;
 
 /// The only door to the kernel, and the only module with `unsafe` code.
@@ -51,8 +52,9 @@ pub use canonical::RecordError;
 pub use fact::{Counts, FACT_BYTES_MAX, Fact};
 pub use ids::{ArtifactId, AttemptId, IdError, RunId};
 pub use names::{LogName, LogNameError, receipt_name, receipt_shard};
-pub use publication::{Draft, DraftName, Durability, PublishError, Published, ReserveError};
+pub use publication::{Draft, DraftName, Durability, Links, PublishError, Published, ReserveError};
 pub use reading::ReadError;
 pub use receipt::{Capture, JobEnd, RECEIPT_BYTES_MAX, Receipt};
+pub use receipt_v1::{CallbackToken, RECEIPT_V1_BYTES_MAX, ReceiptV1};
 pub use size::{Quota, QuotaError, SizeError, parse_size};
 pub use sys::errno::Errno;

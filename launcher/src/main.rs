@@ -10,13 +10,14 @@ mod refusal;
 mod run;
 mod voice;
 
-use cli::{Args, Request};
+use cli::{Args, Launch, Request};
 use ending::Leave;
 use plan::Plan;
 use refusal::Refusal;
+use std::ffi::OsString;
 use std::path::Path;
 use voice::Voice;
-use weir_common::sys::files::{self, Kind, Standard};
+use weir_common::sys::files::{self, Kind, Standard, Status};
 use weir_common::sys::inherited;
 
 fn main() -> ! {
@@ -24,6 +25,7 @@ fn main() -> ! {
     let leave = match cli::understand(std::env::args_os().skip(1)) {
         Ok(Request::Print(text)) => voice.print(&text),
         Ok(Request::Run(args)) => run_job(&args, &mut voice),
+        Ok(Request::Ql3(words)) => run_for_ql3(&words, &mut voice),
         Err(refusal) => refuse(&refusal, &mut voice),
     };
     leave.now()
@@ -36,20 +38,33 @@ fn run_job(args: &Args, voice: &mut Voice) -> Leave {
     // Before anything is opened; and whoever asked for events hears of a refusal too.
     let outcome = plan::take_handed(args).and_then(|handed| {
         voice.speak_to(handed.status);
-        Plan::of(args).and_then(|plan| run::run(&plan, handed.log, voice))
+        Plan::of_options(args).and_then(|plan| run::run(&plan, handed.log, voice))
     });
+    outcome.unwrap_or_else(|refusal| refuse(&refusal, voice))
+}
+
+fn run_for_ql3(words: &[OsString], voice: &mut Voice) -> Leave {
+    let log = plan::take_log();
+    let output = files::status_of_standard(Standard::Output);
+    // A device such as /dev/null or a terminal has no quota that a line could break.
+    if output.is_some_and(|output| output.kind != Kind::Device && is_error(output)) {
+        voice.fall_silent();
+    }
+    let plan = Launch::of(words).and_then(|launch| Plan::of_variables(&launch));
+    let outcome = plan.and_then(|plan| run::run(&plan, log, voice));
     outcome.unwrap_or_else(|refusal| refuse(&refusal, voice))
 }
 
 /// Whether this file is also what weir's own lines go to: there they would be beyond its
 /// quota, or change it after it was sealed.
 fn is_standard_error(path: &Path) -> bool {
+    let named = files::status_at(files::here(), path.as_os_str());
+    named.is_ok_and(|named| named.kind == Kind::Regular && is_error(named))
+}
+
+fn is_error(file: Status) -> bool {
     let error = files::status_of_standard(Standard::Error);
-    let is_file = error.filter(|error| error.kind == Kind::Regular);
-    is_file.is_some_and(|error| {
-        let named = files::status_at(files::here(), path.as_os_str());
-        named.is_ok_and(|named| named.identity == error.identity)
-    })
+    error.is_some_and(|error| error.identity == file.identity)
 }
 
 fn refuse(refusal: &Refusal, voice: &mut Voice) -> Leave {

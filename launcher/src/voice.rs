@@ -4,6 +4,7 @@
 //! but the line; after the first one that fails the status descriptor is let go.
 
 use crate::ending::Leave;
+use crate::plan::{CapturePlan, Plan};
 use crate::refusal::{Refusal, printable};
 use std::fmt::Write as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -62,6 +63,11 @@ impl Voice {
         self.status = None;
     }
 
+    /// Whether anything can still be said on standard error.
+    pub(crate) fn uses_standard_error(&self) -> bool {
+        self.loudness != Loudness::Nothing
+    }
+
     /// The status descriptor, while somebody listens.
     pub(crate) fn status(&self) -> Option<BorrowedFd<'_>> {
         self.status.as_ref().map(AsFd::as_fd)
@@ -113,12 +119,12 @@ impl Voice {
         self.tell(event.text("message", &refusal.message()));
     }
 
-    pub(crate) fn admitted(&mut self, plan: &crate::plan::Plan) {
+    pub(crate) fn admitted(&mut self, plan: &Plan, capture: &CapturePlan) {
         let event = Event::new("admitted")
             .text("runId", plan.run_id.as_str())
             .text("attemptId", plan.attempt_id.as_str())
-            .text("logArtifactId", plan.artifact_id.as_str());
-        self.tell(event.text("log", &plan.log_path().to_string_lossy()));
+            .text("logArtifactId", capture.artifact_id.as_str());
+        self.tell(event.text("log", &capture.log_path().to_string_lossy()));
     }
 
     pub(crate) fn started(&mut self, pid: Pid) {

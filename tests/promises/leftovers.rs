@@ -37,12 +37,21 @@ fn a_job_whose_weir_is_killed_meets_a_closed_pipe() {
 }
 
 #[test]
-fn an_old_draft_is_left_alone_where_none_is_needed() {
+fn a_killed_starts_draft_is_removed_even_where_none_is_needed() {
     let place = Place::new();
     std::fs::write(place.at(".l.truncated.tmp"), "half a rec").unwrap();
     place.weir().sh("echo hi").run().exits(0).says("");
     assert!(!place.fact().quota_reached);
-    assert_eq!(place.read(".l.truncated.tmp"), b"half a rec");
+    assert_eq!(place.names(), [".l.truncated.json", "l"]);
+}
+
+#[test]
+fn what_cannot_be_a_draft_is_left_alone() {
+    let place = Place::new();
+    std::fs::create_dir(place.at(".l.truncated.tmp")).unwrap();
+    place.weir().sh("echo hi").run().exits(0).says("");
+    assert!(!place.fact().quota_reached);
+    assert_eq!(place.names(), [".l.truncated.json", ".l.truncated.tmp/", "l"]);
 }
 
 #[test]

@@ -9,7 +9,8 @@
 //! 2. a draft under a name of its own, linked to the final name and then unlinked;
 //! 3. such a draft, renamed with `RENAME_NOREPLACE`.
 //!
-//! Each refuses with `EEXIST` when the name is taken. Where none works the record
+//! The second shows two links for a moment, and is left out for readers who would
+//! not have that ([`Links::NeverTwo`]). Each refuses with `EEXIST` when the name is taken. Where none works the record
 //! cannot be promised, and reserving says so.
 
 mod ways;
@@ -20,7 +21,7 @@ use crate::sys::links::{self, Unnamed};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use ways::{named, unnamed};
+use ways::{named, remove_leftover, unnamed};
 
 /// Whether a publication reaches the disk before it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,15 @@ pub enum Published {
     Ours,
     /// The name was taken; what stands there was not touched.
     AlreadyThere,
+}
+
+/// What a reader who looks at any moment may see of a record's links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// Two for a moment, where the file system has no better way.
+    TwoForAMoment,
+    /// One, always: such a file system cannot publish it.
+    NeverTwo,
 }
 
 /// The name of a draft, for file systems without unnamed files.
@@ -64,6 +74,19 @@ pub enum ReserveError {
     Busy,
     /// This file system can neither link nor rename without replacing.
     Unsupported(Errno),
+}
+
+impl ReserveError {
+    /// The system's reason, or the one that comes nearest to it.
+    pub fn errno(&self) -> Errno {
+        match self {
+            ReserveError::System(errno)
+            | ReserveError::Unsupported(errno)
+            | ReserveError::Blocked(Strange::System(errno)) => *errno,
+            ReserveError::Blocked(_) => Errno::EEXIST,
+            ReserveError::Busy => Errno::EBUSY,
+        }
+    }
 }
 
 impl fmt::Display for ReserveError {
@@ -135,6 +158,7 @@ pub struct Draft<'d> {
     /// The name that it has, or would have.
     draft_name: DraftName,
     bytes_max: usize,
+    links: Links,
     way: Way,
 }
 
@@ -143,18 +167,19 @@ impl<'d> Draft<'d> {
     ///
     /// Where the draft has a name, it is locked (flock) as long as it lives. A small
     /// regular file of our own under that name that nobody has locked is taken for the
-    /// leftover of a killed start and replaced; anything else is left alone, and refused.
+    /// leftover of a killed start and removed; anything else is left alone, and refused
+    /// where the draft needs the name.
     ///
     /// ```
     /// use std::ffi::OsStr;
-    /// use weir_common::{Draft, DraftName, Durability, Published};
+    /// use weir_common::{Draft, DraftName, Durability, Links, Published};
     ///
     /// let place = tempfile::tempdir()?;
     /// let directory = weir_common::sys::files::open_directory(place.path())?;
     /// let draft_name = DraftName(".record.tmp".into());
     ///
-    /// let first = Draft::reserve(&directory, &draft_name, 16)?;
-    /// let second = Draft::reserve(&directory, &draft_name, 16)?;
+    /// let first = Draft::reserve(&directory, &draft_name, 16, Links::NeverTwo)?;
+    /// let second = Draft::reserve(&directory, &draft_name, 16, Links::NeverTwo)?;
     /// let name = OsStr::new("record");
     /// assert_eq!(first.publish(name, b"first", Durability::Synced)?, Published::Ours);
     /// assert_eq!(second.publish(name, b"second", Durability::Synced)?, Published::AlreadyThere);
@@ -165,11 +190,16 @@ impl<'d> Draft<'d> {
         directory: &'d impl AsFd,
         draft_name: &DraftName,
         bytes_max: usize,
+        links: Links,
     ) -> Result<Draft<'d>, ReserveError> {
         let directory = directory.as_fd();
-        let draft = match unnamed(directory, draft_name, bytes_max) {
-            Some(draft) => draft,
-            None => named(directory, draft_name, bytes_max)?,
+        let draft = match unnamed(directory, draft_name, bytes_max, links) {
+            Some(draft) => {
+                // What cannot be removed is in nobody's way here.
+                let _ = remove_leftover(directory, &draft_name.0, bytes_max);
+                draft
+            }
+            None => named(directory, draft_name, bytes_max, links)?,
         };
         links::reserve(&draft.file, bytes_max).map_err(ReserveError::System)?;
         Ok(draft)
@@ -205,7 +235,9 @@ impl<'d> Draft<'d> {
     /// process that made it, without `/proc`. Its room was not reserved.
     fn second_try(&self) -> Option<Draft<'d>> {
         match self.way {
-            Way::Unnamed(_) => named(self.directory, &self.draft_name, self.bytes_max).ok(),
+            Way::Unnamed(_) => {
+                named(self.directory, &self.draft_name, self.bytes_max, self.links).ok()
+            }
             Way::Link | Way::Rename => None,
         }
     }

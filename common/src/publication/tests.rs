@@ -8,7 +8,7 @@ const DRAFT: &str = ".record.tmp";
 const TRIAL: &str = ".record.tmp~";
 
 fn with_name(directory: BorrowedFd<'_>) -> Result<Draft<'_>, ReserveError> {
-    named(directory, &DraftName(DRAFT.into()), 16)
+    named(directory, &DraftName(DRAFT.into()), 16, Links::TwoForAMoment)
 }
 
 fn with_place(check: impl FnOnce(&Path, &OwnedFd)) {
@@ -32,7 +32,10 @@ fn drafts(directory: &OwnedFd) -> impl Iterator<Item = Draft<'_>> {
     let ways = [Way::Unnamed(Unnamed::Proc), Way::Link, Way::Rename];
     ways.into_iter().map(move |way| {
         let mut draft = match way {
-            Way::Unnamed(_) => unnamed(directory, &DraftName(DRAFT.into()), 16).expect("O_TMPFILE"),
+            Way::Unnamed(_) => {
+                let name = DraftName(DRAFT.into());
+                unnamed(directory, &name, 16, Links::NeverTwo).expect("O_TMPFILE")
+            }
             Way::Link | Way::Rename => with_name(directory).expect("a draft"),
         };
         draft.way = way;
@@ -106,6 +109,39 @@ fn an_old_draft_of_ours_is_replaced_and_anything_else_refused() {
 }
 
 #[test]
+fn where_two_links_must_never_show_a_draft_is_moved() {
+    with_place(|_, directory| {
+        let name = DraftName(DRAFT.into());
+        for (links, way) in [(Links::TwoForAMoment, Way::Link), (Links::NeverTwo, Way::Rename)] {
+            let draft = named(directory.as_fd(), &name, 16, links).expect("a draft");
+            assert_eq!(draft.way, way, "{links:?}");
+        }
+    });
+}
+
+#[test]
+fn an_old_draft_is_removed_where_none_is_needed_any_more() {
+    with_place(|place, directory| {
+        let reserve = || {
+            let name = DraftName(DRAFT.into());
+            Draft::reserve(directory, &name, 16, Links::NeverTwo).expect("reserved")
+        };
+        // A start that was killed between link and unlink: its record has two links.
+        std::fs::write(place.join(DRAFT), b"old").expect("write");
+        std::fs::hard_link(place.join(DRAFT), place.join(NAME)).expect("link");
+        let draft = reserve();
+        assert_eq!(names(place), [NAME]);
+        let published = draft.publish(OsStr::new(NAME), b"new", Durability::Unsynced);
+        assert_eq!(published, Ok(Published::AlreadyThere));
+        assert_eq!(std::fs::read(place.join(NAME)).expect("read"), b"old");
+
+        std::fs::write(place.join(DRAFT), b"seventeen bytes..").expect("write");
+        drop(reserve());
+        assert_eq!(names(place), [DRAFT, NAME]);
+    });
+}
+
+#[test]
 fn what_takes_a_drafts_place_never_becomes_the_record() {
     with_place(|place, directory| {
         for way in [Way::Link, Way::Rename] {
@@ -124,7 +160,8 @@ fn what_takes_a_drafts_place_never_becomes_the_record() {
 #[test]
 fn the_room_is_allocated_before_anything_is_written() {
     with_place(|_, directory| {
-        let draft = Draft::reserve(directory, &DraftName(DRAFT.into()), 5000).expect("reserved");
+        let draft = Draft::reserve(directory, &DraftName(DRAFT.into()), 5000, Links::NeverTwo)
+            .expect("reserved");
         let file = std::fs::File::from(draft.file.try_clone().expect("dup"));
         let metadata = file.metadata().expect("stat");
         assert!(metadata.blocks() * 512 >= 5000, "{} blocks", metadata.blocks());

@@ -1,6 +1,6 @@
 //! Finding out, before the job starts, in which way a record can get its name here.
 
-use super::{Draft, DraftName, ReserveError, Way};
+use super::{Draft, DraftName, Links, ReserveError, Way};
 use crate::sys::files::{self, Kind, Lock, Strange};
 use crate::sys::links::{self, Unnamed};
 use std::ffi::OsStr;
@@ -11,6 +11,7 @@ pub(super) fn unnamed<'d>(
     directory: BorrowedFd<'d>,
     draft_name: &DraftName,
     bytes_max: usize,
+    links_allowed: Links,
 ) -> Option<Draft<'d>> {
     let file = links::create_unnamed(directory).ok()?;
     let ways = [Unnamed::Descriptor, Unnamed::Proc];
@@ -23,7 +24,7 @@ pub(super) fn unnamed<'d>(
         files::unlink_at(directory, &draft_name.trial()).ok()?;
     }
     let (draft_name, way) = (draft_name.clone(), Way::Unnamed(way));
-    Some(Draft { directory, file, name: None, draft_name, bytes_max, way })
+    Some(Draft { directory, file, name: None, draft_name, bytes_max, links: links_allowed, way })
 }
 
 /// A draft with a name, and with a way to the final one that was tried out.
@@ -31,6 +32,7 @@ pub(super) fn named<'d>(
     directory: BorrowedFd<'d>,
     draft_name: &DraftName,
     bytes_max: usize,
+    links_allowed: Links,
 ) -> Result<Draft<'d>, ReserveError> {
     let (name, trial) = (draft_name.0.as_os_str(), &draft_name.trial());
     remove_leftover(directory, trial, bytes_max)?;
@@ -38,8 +40,15 @@ pub(super) fn named<'d>(
     let file = links::create_named(directory, name).map_err(ReserveError::System)?;
     // From here on dropping it removes the name.
     let (draft_name, own_name) = (draft_name.clone(), Some(name.to_owned()));
-    let mut draft =
-        Draft { directory, file, name: own_name, draft_name, bytes_max, way: Way::Link };
+    let mut draft = Draft {
+        directory,
+        file,
+        name: own_name,
+        draft_name,
+        bytes_max,
+        links: links_allowed,
+        way: Way::Link,
+    };
     // Locked before anybody else could take it for a leftover, or else theirs.
     match files::lock(&draft.file) {
         Ok(Lock::Taken) => {}
@@ -52,7 +61,7 @@ pub(super) fn named<'d>(
 }
 
 /// Removes what a killed start has left under a draft's name, and nothing else.
-fn remove_leftover(
+pub(super) fn remove_leftover(
     directory: BorrowedFd<'_>,
     name: &OsStr,
     bytes_max: usize,
@@ -81,10 +90,12 @@ fn remove_leftover(
 }
 
 impl Draft<'_> {
-    /// Links, or else moves, the draft to a name for trying and back.
+    /// Links (where that is allowed), or else moves, the draft to a name for trying and
+    /// back.
     fn try_ways(&mut self, trial: &OsStr) -> Result<(), ReserveError> {
         let Some(name) = self.name.clone() else { return Ok(()) };
-        if links::link_named(self.directory, &name, trial).is_ok() {
+        let may_link = self.links == Links::TwoForAMoment;
+        if may_link && links::link_named(self.directory, &name, trial).is_ok() {
             self.way = Way::Link;
             return files::unlink_at(self.directory, trial).map_err(ReserveError::System);
         }

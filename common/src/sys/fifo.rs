@@ -26,14 +26,15 @@ pub struct Ends {
 /// Opens both ends, the reader first. Never blocks.
 ///
 /// The writer must be open before the first read: a FIFO without one reads as ended.
-/// `ESTALE` says that the name led to something else the second time.
+/// `ESTALE` says that the name led to something else the second time, or that what it
+/// leads to is no FIFO of this user's.
 pub fn open_at(directory: impl AsFd, name: &OsStr) -> Result<Ends, Errno> {
     let common = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let reader = fs::openat(&directory, name, common | OFlags::RDONLY, Mode::empty())?;
     // Non-blocking, so that a FIFO that was swapped in answers ENXIO instead of hanging.
     let writer = fs::openat(&directory, name, common | OFlags::WRONLY, Mode::empty())?;
     let (one, other) = (files::status(&reader)?, files::status(&writer)?);
-    if one.kind != Kind::Fifo || one.identity != other.identity {
+    if one.if_ours(Kind::Fifo).is_err() || one.identity != other.identity {
         return Err(Errno::ESTALE);
     }
     // The job's end blocks, as a program expects of its standard output.

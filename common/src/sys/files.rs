@@ -4,7 +4,7 @@ use super::errno::Errno;
 use rustix::fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags};
 use std::ffi::OsStr;
 use std::fmt;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
 type Result<T> = std::result::Result<T, Errno>;
@@ -249,6 +249,15 @@ pub fn open_log_at(directory: impl AsFd, name: &OsStr) -> Result<OwnedFd> {
     Ok(fs::openat(directory, name, LOG | OFlags::NONBLOCK, Mode::empty())?)
 }
 
+/// Opens the file behind a descriptor once more, for writing at its end, by its name under
+/// `/proc/self/fd`: a description of our own, for a lock that ends with us.
+pub fn reopen_log(file: impl AsFd) -> Result<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+    // The link of /proc is to be followed; what it leads to is open already.
+    let flags = (LOG | OFlags::NONBLOCK).difference(OFlags::NOFOLLOW);
+    Ok(fs::open(path, flags, Mode::empty())?)
+}
+
 /// The directory that relative paths start from.
 pub fn here() -> BorrowedFd<'static> {
     fs::CWD
@@ -345,6 +354,11 @@ pub fn is_open(number: RawFd) -> bool {
     unsafe { libc::fcntl(number, libc::F_GETFD) >= 0 }
 }
 
+/// Another descriptor of the same description, close-on-exec.
+pub fn duplicate(file: impl AsFd) -> Result<OwnedFd> {
+    Ok(rustix::io::fcntl_dupfd_cloexec(file, 3)?)
+}
+
 /// Takes over a descriptor that the caller handed down by its number, and keeps it
 /// from the job. The standard three stay open as well, since they have other uses.
 ///
@@ -355,7 +369,7 @@ pub fn take_inherited(number: RawFd) -> Result<OwnedFd> {
     // SAFETY: the borrow ends with this call, and a number that is not open only
     // makes it answer EBADF.
     let given = unsafe { BorrowedFd::borrow_raw(number) };
-    let own = rustix::io::fcntl_dupfd_cloexec(given, 3)?;
+    let own = duplicate(given)?;
     if number > 2 {
         // SAFETY: the number is open (it was duplicated just now) and the caller's;
         // nothing in this process owns it, so closing it here closes it once.

@@ -19,8 +19,8 @@ pub struct Job<'a> {
     /// The command and its arguments; the command is looked up along `PATH` unless it
     /// has a slash.
     pub words: &'a [CString],
-    /// Variables whose names begin so are kept from the job.
-    pub hidden_prefix: &'a str,
+    /// The variables that are kept from the job.
+    pub hidden: Hidden<'a>,
     /// Standard input, or `None` for the inherited one.
     pub stdin: Option<BorrowedFd<'a>>,
     /// The working directory, or `None` for the inherited one.
@@ -33,6 +33,27 @@ pub struct Job<'a> {
     pub child_ignored: bool,
     /// Which process group it is in.
     pub group: Group<'a>,
+}
+
+/// Variables that are kept from a job.
+#[derive(Clone, Copy, Debug)]
+pub enum Hidden<'a> {
+    /// Those whose names begin so.
+    Prefix(&'a str),
+    /// Those with these names.
+    Names(&'a [&'a str]),
+}
+
+impl Hidden<'_> {
+    fn hides(self, entry: &CStr) -> bool {
+        let entry = entry.to_bytes();
+        match self {
+            Hidden::Prefix(prefix) => entry.starts_with(prefix.as_bytes()),
+            Hidden::Names(names) => names.iter().any(|name| {
+                entry.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))
+            }),
+        }
+    }
 }
 
 /// The process group that a job is in.
@@ -68,16 +89,17 @@ pub struct StartError {
     pub step: Step,
     /// Why.
     pub errno: Errno,
-    /// The write end, handed back: the failure can still be told through it.
-    pub output: OwnedFd,
+    /// The job's output, handed back: the failure can still be told through it.
+    pub output: Option<OwnedFd>,
 }
 
-/// Starts a job whose standard output and error are `output`, and nothing else of ours.
+/// Starts a job whose standard output and error are `output`, or without it the inherited
+/// ones, and nothing else of ours.
 ///
 /// To be called while the process has one thread; the caller blocks signals first, and
 /// the job gets the inherited mask back. The process is there when this returns; whether
 /// its program runs, [`Starting::verdict`] tells.
-pub fn begin(job: &Job<'_>, output: OwnedFd) -> Result<Starting, StartError> {
+pub fn begin(job: &Job<'_>, output: Option<OwnedFd>) -> Result<Starting, StartError> {
     let fail = |step, errno, output| Err(StartError { step, errno, output });
     let flags = rustix::pipe::PipeFlags::CLOEXEC;
     let (verdict, reporter) = match rustix::pipe::pipe_with(flags) {
@@ -89,7 +111,7 @@ pub fn begin(job: &Job<'_>, output: OwnedFd) -> Result<Starting, StartError> {
     // calls only async-signal-safe functions all the same, and never returns.
     match unsafe { libc::fork() } {
         -1 => fail(Step::Fork, Errno::last(), output),
-        0 => run_child(job, &mut program, &output, &reporter),
+        0 => run_child(job, &mut program, output.as_ref().map(AsFd::as_fd), &reporter),
         pid => {
             if let Group::Own(_) = job.group {
                 // The child does it too; whoever comes first, it is done when either
@@ -107,7 +129,7 @@ pub fn begin(job: &Job<'_>, output: OwnedFd) -> Result<Starting, StartError> {
 pub struct Starting {
     pid: Pid,
     verdict: OwnedFd,
-    output: OwnedFd,
+    output: Option<OwnedFd>,
 }
 
 impl Starting {
@@ -189,7 +211,7 @@ impl Program {
             arguments: words().chain(end).collect(),
             shell_arguments,
             environment: environment()
-                .filter(|entry| !entry.to_bytes().starts_with(job.hidden_prefix.as_bytes()))
+                .filter(|entry| !job.hidden.hides(entry))
                 .map(CStr::as_ptr)
                 .chain(end)
                 .collect(),
@@ -240,7 +262,12 @@ fn environment() -> impl Iterator<Item = &'static CStr> {
     })
 }
 
-fn run_child(job: &Job<'_>, program: &mut Program, output: &OwnedFd, reporter: &OwnedFd) -> ! {
+fn run_child(
+    job: &Job<'_>,
+    program: &mut Program,
+    output: Option<BorrowedFd<'_>>,
+    reporter: &OwnedFd,
+) -> ! {
     let (step, errno) = prepare(job, output).unwrap_or_else(|| execute(program));
     let message = encode(step, errno);
     // SAFETY: write(2) and _exit(2) are async-signal-safe; the message is alive. One
@@ -256,7 +283,7 @@ fn errno_now() -> i32 {
 }
 
 /// Puts everything in place that the job inherits; says what failed.
-fn prepare(job: &Job<'_>, output: &OwnedFd) -> Option<(Step, i32)> {
+fn prepare(job: &Job<'_>, output: Option<BorrowedFd<'_>>) -> Option<(Step, i32)> {
     if let Group::Own(terminal) = job.group {
         // Before the terminal is ours, it would stop whoever takes it.
         super::terminal::block_background_stops();
@@ -269,21 +296,19 @@ fn prepare(job: &Job<'_>, output: &OwnedFd) -> Option<(Step, i32)> {
     // SAFETY: all of these are async-signal-safe system calls on numbers that are
     // open, or (close) may be closed already.
     unsafe {
-        for standard in [1, 2] {
-            if libc::dup2(output.as_raw_fd(), standard) < 0 {
-                return Some((Step::Descriptors, errno_now()));
+        let given = [job.stdin, output, output];
+        for ((standard, given), open) in (0..).zip(given).zip(job.inherited.standard_open) {
+            match given {
+                Some(given) if libc::dup2(given.as_raw_fd(), standard) < 0 => {
+                    return Some((Step::Descriptors, errno_now()));
+                }
+                Some(_) => {}
+                // The runtime has put /dev/null where nothing was.
+                None if !open => {
+                    libc::close(standard);
+                }
+                None => {}
             }
-        }
-        match job.stdin {
-            Some(stdin) if libc::dup2(stdin.as_raw_fd(), 0) < 0 => {
-                return Some((Step::Descriptors, errno_now()));
-            }
-            Some(_) => {}
-            // The runtime has put /dev/null where nothing was.
-            None if !job.inherited.standard_open[0] => {
-                libc::close(0);
-            }
-            None => {}
         }
         if let Some(directory) = job.directory {
             if libc::fchdir(directory.as_raw_fd()) < 0 {

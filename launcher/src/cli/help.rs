@@ -1,6 +1,7 @@
 //! Help texts, one screen each.
 
 use super::options::{OPTIONS, Spec};
+use super::ql3::VARIABLES;
 use std::fmt::Write;
 
 pub(super) fn version() -> String {
@@ -14,6 +15,7 @@ pub(super) fn overview() -> String {
          \n\
          Usage:\n\
          \x20 weir run [OPTIONS] [--] COMMAND [ARG]...   run a job (weir run --help)\n\
+         \x20 weir ql3 argv COMMAND [ARG]... | shell     the QingLong 3 launcher protocol\n\
          \x20 weir --help | --version\n\
          \n\
          Example:\n\
@@ -52,6 +54,31 @@ pub(super) fn run() -> String {
     text
 }
 
+pub(super) fn ql3() -> String {
+    let mut text = String::from(
+        "Usage: weir ql3 argv COMMAND [ARG]...\n\
+         \x20      weir ql3 shell\n\
+         \n\
+         Runs a job for a QingLong 3 client, whose script ends in: exec weir ql3 \"$@\"\n\
+         Standard output is the log, which the client has opened. What else the client\n\
+         has to say comes in these variables, none of which reaches the job:\n\
+         \n",
+    );
+    for name in VARIABLES {
+        // Writing into a string cannot fail.
+        let _ = writeln!(text, "  {name}");
+    }
+    text.push_str(
+        "\n\
+         With QL3_OUTPUT_QUOTA_FIFO the log is kept inside the quota, and a fact is\n\
+         published; a receipt always is.\n\
+         \n\
+         Exit status: the job's own, or 128 + the job's signal. Without a job: 125 weir\n\
+         refused, 126 COMMAND cannot be executed, 127 it was not found.\n",
+    );
+    text
+}
+
 fn left_column(spec: &Spec) -> String {
     match spec.value {
         Some(value) => format!("--{} {value}", spec.long),
@@ -65,7 +92,7 @@ mod tests {
 
     #[test]
     fn every_help_text_fits_a_screen() {
-        for text in [overview(), run(), version()] {
+        for text in [overview(), run(), ql3(), version()] {
             assert!(text.lines().count() <= 40, "{} lines", text.lines().count());
             for line in text.lines() {
                 assert!(line.len() <= 80, "{} columns: {line}", line.len());

@@ -3,9 +3,11 @@
 mod args;
 mod help;
 mod options;
+mod ql3;
 
 pub(crate) use args::Args;
 pub(crate) use options::{Name, VARIABLE_PREFIX};
+pub(crate) use ql3::{Launch, VARIABLES, Variable};
 
 use crate::refusal::{Code, Refusal};
 use std::ffi::OsString;
@@ -16,6 +18,8 @@ pub(crate) enum Request {
     Print(String),
     /// A job to be run.
     Run(Box<Args>),
+    /// A job to be run by the QingLong 3 protocol, with these words.
+    Ql3(Vec<OsString>),
 }
 
 /// Reads the words after `weir`.
@@ -27,6 +31,7 @@ pub(crate) fn understand(words: impl Iterator<Item = OsString>) -> Result<Reques
     };
     match command.to_str() {
         Some("run") => args::read(words),
+        Some("ql3") => Ok(ql3::read(words)),
         Some("--help" | "-h" | "help") => Ok(Request::Print(help::overview())),
         Some("--version" | "-V") => Ok(Request::Print(help::version())),
         _ => {

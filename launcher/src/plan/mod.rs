@@ -2,50 +2,120 @@
 //! that goes without touching anything.
 
 mod places;
+mod ql3;
+mod run;
 mod values;
 
+pub(crate) use ql3::take_log;
+pub(crate) use run::log_path;
 pub(crate) use values::take_handed;
 
-use crate::cli::{Args, Name};
 use crate::place::{self, Place};
-use crate::refusal::{Code, Refusal};
-use places::{log_place, receipt_plan};
 use std::ffi::{CString, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use values::{after_exit, choice, grace, id, min_free, profile, quota, stdin, sync, text, words};
-use weir_common::{ArtifactId, AttemptId, LogName, Quota, RunId};
+use weir_common::sys::spawn::Hidden;
+use weir_common::{ArtifactId, AttemptId, CallbackToken, Links, LogName, Quota, RunId};
 
 /// A job to be run.
 pub(crate) struct Plan {
     pub(crate) run_id: RunId,
     pub(crate) attempt_id: AttemptId,
-    pub(crate) artifact_id: ArtifactId,
-    pub(crate) place: Place,
-    pub(crate) log: LogName,
-    /// Whether the caller can know where the log is without being told.
-    pub(crate) whereabouts: Whereabouts,
-    pub(crate) quota: Quota,
-    pub(crate) min_free_bytes: u64,
+    /// Where the job's output goes; `None`: where weir's own would.
+    pub(crate) capture: Option<CapturePlan>,
     pub(crate) receipt: Option<ReceiptPlan>,
-    pub(crate) beginning: Beginning,
+    pub(crate) insistence: Insistence,
+    pub(crate) links: Links,
     pub(crate) sync: Sync,
-    pub(crate) output: Output,
     pub(crate) words: Vec<CString>,
+    /// The variables of weir's own that the job does not get.
+    pub(crate) hidden: Hidden<'static>,
     pub(crate) directory: Option<PathBuf>,
     pub(crate) stdin: Stdin,
     pub(crate) chatter: Chatter,
     pub(crate) after_exit: AfterExit,
+    pub(crate) background: Background,
     pub(crate) grace: Duration,
     pub(crate) scope: Scope,
     pub(crate) orphans: Orphans,
+    pub(crate) leaving: Leaving,
+}
+
+/// Where a job's output goes, and how much of it.
+pub(crate) struct CapturePlan {
+    pub(crate) artifact_id: ArtifactId,
+    /// Where the FIFO and the fact are, and a log that has a name.
+    pub(crate) place: Place,
+    pub(crate) log: LogPlan,
+    pub(crate) fifo: OsString,
+    pub(crate) fact: RecordName,
+    pub(crate) form: FactForm,
+    pub(crate) quota: Quota,
+    pub(crate) output: Output,
     pub(crate) reopening: Reopening,
 }
 
-/// Where a receipt goes.
+/// Which log.
+pub(crate) enum LogPlan {
+    /// weir opens it by its name.
+    Named(NamedLog),
+    /// It is weir's own standard output, which the caller has opened. That many bytes
+    /// may be added to it.
+    Inherited { remaining_bytes: u64 },
+}
+
+/// A log that weir opens itself.
+pub(crate) struct NamedLog {
+    pub(crate) name: LogName,
+    /// Whether the caller can know where it is without being told.
+    pub(crate) whereabouts: Whereabouts,
+    pub(crate) min_free_bytes: u64,
+    pub(crate) beginning: Beginning,
+}
+
+/// A record's name, and its draft's.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordName {
+    pub(crate) name: OsString,
+    pub(crate) draft: OsString,
+}
+
+impl RecordName {
+    /// Every name that the record needs: its own, its draft's, and the one for trying.
+    pub(crate) fn all(&self) -> [OsString; 3] {
+        let mut trial = self.draft.clone();
+        trial.push("~");
+        [self.name.clone(), self.draft.clone(), trial]
+    }
+}
+
+/// The version of a fact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FactForm {
+    V1,
+    V2,
+}
+
+/// Where a receipt goes, and what it tells.
 pub(crate) struct ReceiptPlan {
     pub(crate) place: Place,
-    pub(crate) name: OsString,
+    pub(crate) record: RecordName,
+    pub(crate) form: ReceiptForm,
+}
+
+/// The version of a receipt, with what only that version has.
+pub(crate) enum ReceiptForm {
+    V1 { callback_sequence: u64, token: CallbackToken, started_at_ms: u64 },
+    V2 { log_artifact_id: ArtifactId },
+}
+
+/// How much a start needs its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Insistence {
+    /// Where they cannot be promised, or exist already, the start is refused.
+    Required,
+    /// The job runs whatever becomes of them.
+    Wished,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,74 +192,46 @@ pub(crate) enum Chatter {
     ErrorsOnly,
 }
 
-/// The path that the log would have by these words, as far as they make sense.
-pub(crate) fn log_path(args: &Args) -> Option<PathBuf> {
-    let run_id = id(args, Name::RunId, RunId::random).ok()?;
-    let attempt_id = id(args, Name::AttemptId, AttemptId::random).ok()?;
-    let (place, log) = log_place(args, &ArtifactId::of(&run_id, &attempt_id)).ok()?;
-    Some(place::join(&place.path(), log.as_os_str()))
+/// Whether a copy of weir may drain on when weir leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Background {
+    Allowed,
+    /// Nobody would let it live, or know of it.
+    Never,
 }
 
-impl Plan {
-    pub(crate) fn of(args: &Args) -> Result<Plan, Refusal> {
-        let run_id = id(args, Name::RunId, RunId::random)?;
-        let attempt_id = id(args, Name::AttemptId, AttemptId::random)?;
-        let artifact_id = ArtifactId::of(&run_id, &attempt_id);
-        let (place, log) = log_place(args, &artifact_id)?;
-        let profile = profile(args)?;
-        let made_up = args.value(Name::RunId).is_none() || args.value(Name::AttemptId).is_none();
-        let by_ids = args.value(Name::Root).is_some();
-        let plan = Plan {
-            receipt: receipt_plan(args, &attempt_id)?,
-            whereabouts: if by_ids && made_up { Whereabouts::MadeUp } else { Whereabouts::Known },
-            quota: quota(args, profile)?,
-            min_free_bytes: min_free(args, profile)?,
-            beginning: if args.flag(Name::Fresh)? { Beginning::Fresh } else { Beginning::Replay },
-            sync: sync(args)?,
-            output: if args.flag(Name::Tee)? { Output::LogAndTee } else { Output::Log },
-            words: words(args)?,
-            directory: args.value(Name::Chdir).map(PathBuf::from),
-            stdin: stdin(args)?,
-            chatter: if args.flag(Name::Quiet)? { Chatter::ErrorsOnly } else { Chatter::Notes },
-            after_exit: after_exit(args)?,
-            grace: grace(args)?,
-            scope: choice(args, Name::SignalScope, [("job", Scope::Job), ("group", Scope::Group)])?,
-            orphans: if args.flag(Name::Subreaper)? { Orphans::Adopted } else { Orphans::Left },
-            reopening: match args.flag(Name::Reopenable)? {
-                true => Reopening::Anybody,
-                false => Reopening::OwnerOnly,
-            },
-            run_id,
-            attempt_id,
-            artifact_id,
-            place,
-            log,
-        };
-        check_combinations(args, &plan)?;
-        Ok(plan)
-    }
+/// How weir leaves when a signal has ended the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    /// By the same signal, where that can be.
+    BySignal,
+    /// With 128 + its number.
+    ByCode,
+}
 
+impl CapturePlan {
+    /// The log's path, for messages.
     pub(crate) fn log_path(&self) -> PathBuf {
-        place::join(&self.place.path(), self.log.as_os_str())
+        match &self.log {
+            LogPlan::Named(log) => place::join(&self.place.path(), log.name.as_os_str()),
+            LogPlan::Inherited { .. } => Path::new("standard output").to_owned(),
+        }
     }
 
-    /// How much of the quota is left to a log of this length.
-    pub(crate) fn remaining_bytes(&self, log_bytes: u64) -> u64 {
-        self.quota.bytes().saturating_sub(log_bytes)
+    /// How many bytes may be added to a log of this length.
+    pub(crate) fn room_bytes(&self, log_bytes: u64) -> u64 {
+        let room_bytes = self.quota.bytes().saturating_sub(log_bytes);
+        match self.log {
+            LogPlan::Named(_) => room_bytes,
+            LogPlan::Inherited { remaining_bytes } => room_bytes.min(remaining_bytes),
+        }
     }
-}
 
-fn check_combinations(args: &Args, plan: &Plan) -> Result<(), Refusal> {
-    let standard_output = Some("1");
-    if args.value(Name::LogFd).is_some() && plan.beginning == Beginning::Fresh {
-        let refusal = args.refuse(Code::Usage, Name::LogFd);
-        return Err(
-            refusal.because("a log that is open already cannot be started over with --fresh")
-        );
+    /// What becomes of an earlier start's log.
+    pub(crate) fn beginning(&self) -> Beginning {
+        match &self.log {
+            LogPlan::Named(log) => log.beginning,
+            LogPlan::Inherited { .. } => Beginning::Replay,
+        }
     }
-    if plan.output == Output::LogAndTee && text(args, Name::StatusFd)? == standard_output {
-        let refusal = args.refuse(Code::Usage, Name::StatusFd);
-        return Err(refusal.because("standard output has the copy of --tee"));
-    }
-    Ok(())
 }

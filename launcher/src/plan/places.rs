@@ -1,10 +1,9 @@
 //! Where the log and the receipt go.
 
-use super::ReceiptPlan;
 use crate::cli::{Args, Name};
 use crate::place::{Place, Rule};
 use crate::refusal::{Code, Refusal};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use weir_common::{ArtifactId, AttemptId, LogName, receipt_name, receipt_shard};
@@ -31,10 +30,10 @@ pub(super) fn log_place(args: &Args, artifact: &ArtifactId) -> Result<(Place, Lo
     }
 }
 
-pub(super) fn receipt_plan(
+pub(super) fn receipt_place(
     args: &Args,
     attempt: &AttemptId,
-) -> Result<Option<ReceiptPlan>, Refusal> {
+) -> Result<Option<(Place, OsString)>, Refusal> {
     match (args.value(Name::Receipt), args.value(Name::ReceiptRoot)) {
         (None, None) => Ok(None),
         (Some(file), None) => {
@@ -44,21 +43,21 @@ pub(super) fn receipt_plan(
             if name.len() > 241 {
                 return Err(refuse().because("its name is longer than 241 bytes"));
             }
-            Ok(Some(ReceiptPlan { place: Place::plain(directory), name: name.to_owned() }))
+            Ok(Some((Place::plain(directory), name.to_owned())))
         }
         (None, Some(root)) if root.is_empty() => {
             Err(args.refuse(Code::Usage, Name::ReceiptRoot).because("it is empty"))
         }
-        (None, Some(root)) => Ok(Some(ReceiptPlan {
-            place: Place::sharded(Path::new(root), receipt_shard(attempt)),
-            name: receipt_name(attempt).into(),
-        })),
+        (None, Some(root)) => {
+            let place = Place::sharded(Path::new(root), receipt_shard(attempt));
+            Ok(Some((place, receipt_name(attempt).into())))
+        }
         (Some(_), Some(_)) => Err(both(args, Name::Receipt, Name::ReceiptRoot)),
     }
 }
 
 /// A file's directory and name.
-fn split(path: &Path) -> Result<(&Path, &OsStr), &'static str> {
+pub(super) fn split(path: &Path) -> Result<(&Path, &OsStr), &'static str> {
     // `file_name` overlooks a slash at the end, which asks for a directory.
     let names_directory = path.as_os_str().as_bytes().ends_with(b"/");
     match (path.parent(), path.file_name()) {

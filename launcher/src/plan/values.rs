@@ -203,20 +203,26 @@ fn was_open(number: RawFd) -> bool {
 }
 
 pub(super) fn words(args: &Args) -> Result<Vec<CString>, Refusal> {
-    let given: Vec<&OsStr> = match (args.value(Name::Shell), args.command()) {
+    match (args.value(Name::Shell), args.command()) {
         (None, []) => {
             let refusal = Refusal::new(Code::Usage, "no command given");
-            return Err(refusal.hint("weir run [OPTIONS] [--] COMMAND [ARG]..., or --shell STRING"));
+            Err(refusal.hint("weir run [OPTIONS] [--] COMMAND [ARG]..., or --shell STRING"))
         }
         (Some(_), [command, ..]) => {
             let what = format!("--shell and the command {}", command.to_string_lossy());
-            return Err(Refusal::new(Code::Usage, what).because("the two exclude each other"));
+            Err(Refusal::new(Code::Usage, what).because("the two exclude each other"))
         }
-        (Some(script), []) => vec![OsStr::new("/bin/sh"), OsStr::new("-c"), script],
-        (None, words) => words.iter().map(OsString::as_os_str).collect(),
-    };
+        (Some(script), []) => c_words([OsStr::new("/bin/sh"), OsStr::new("-c"), script]),
+        (None, words) => c_words(words.iter().map(OsString::as_os_str)),
+    }
+}
+
+/// The words of a command, as execve(2) takes them.
+pub(super) fn c_words<'a>(
+    words: impl IntoIterator<Item = &'a OsStr>,
+) -> Result<Vec<CString>, Refusal> {
     let word = |word: &OsStr| CString::new(word.as_bytes());
-    let words: Result<Vec<CString>, _> = given.into_iter().map(word).collect();
+    let words: Result<Vec<CString>, _> = words.into_iter().map(word).collect();
     words.map_err(|_| Refusal::new(Code::Usage, "a word of the command has a NUL byte in it"))
 }
 

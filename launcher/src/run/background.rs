@@ -4,12 +4,12 @@
 use super::relay::asks_to_end;
 use super::watch::{Means, StreamEnd};
 use crate::ending::Leave;
-use crate::plan::Plan;
+use crate::plan::{Background, Plan};
 use crate::voice::Voice;
 use std::os::fd::AsFd;
 use weir_common::sys::descriptors;
 use weir_common::sys::files::Standard;
-use weir_common::sys::process::{self, Fork, News, Pid, Stops};
+use weir_common::sys::process::{self, Fork, News, Stops};
 use weir_common::sys::signals::{self, SignalReader, SignalSet};
 use weir_drainer::{Drain, Pause, Until};
 
@@ -26,10 +26,10 @@ pub(super) fn settle<Source: AsFd, Log: AsFd>(
     means: Means<'_>,
     voice: &mut Voice,
 ) -> (StreamEnd, Leave) {
-    // Perhaps it ends at this very moment; and with process 1 everything does.
+    // Perhaps it ends at this very moment.
     let swept = drain.sweep();
     drain.end_tee();
-    if swept == Pause::Ended || Pid::own().is_init() {
+    if swept == Pause::Ended || plan.background == Background::Never {
         return (StreamEnd::of(Ok(swept)), leave);
     }
     // Before there is a copy: a stop from the terminal in between would be for ever.
@@ -37,11 +37,13 @@ pub(super) fn settle<Source: AsFd, Log: AsFd>(
     signals::block(SignalSet::ALL);
     match process::fork() {
         Ok(Fork::Parent) => {
-            voice.note(&format!(
-                "log {}: a background process still holds the output; what it writes is drained, \
-                 and the fact comes when it ends",
-                plan.log_path().display()
-            ));
+            if let Some(capture) = &plan.capture {
+                voice.note(&format!(
+                    "log {}: a background process still holds the output; what it writes is \
+                     drained, and the fact comes when it ends",
+                    capture.log_path().display()
+                ));
+            }
             // Not by returning: what would be removed then is the copy's.
             leave.now()
         }
@@ -51,7 +53,7 @@ pub(super) fn settle<Source: AsFd, Log: AsFd>(
             for standard in [Standard::Input, Standard::Output, Standard::Error] {
                 descriptors::let_go(standard.borrow());
             }
-            if let Some(copy) = means.copy {
+            if let Some(copy) = means.terminal_copy {
                 descriptors::let_go(copy);
             }
             drop(means);

@@ -1,9 +1,10 @@
 //! The FIFO between the job and the drainer, there until the records are published.
 
+use super::Captured;
 use crate::place::Directory;
-use crate::plan::{Plan, Reopening};
+use crate::plan::Reopening;
 use crate::refusal::{Code, Refusal, creation_code};
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use weir_common::Errno;
 use weir_common::sys::fifo::{self, Ends};
 use weir_common::sys::files::{self, Identity, Kind};
@@ -11,7 +12,7 @@ use weir_common::sys::files::{self, Identity, Kind};
 /// The FIFO's name, removed when this is dropped.
 pub(super) struct Fifo<'d> {
     directory: &'d Directory,
-    name: OsString,
+    name: &'d OsStr,
     /// Which file it is, once that is known.
     identity: Option<Identity>,
 }
@@ -19,16 +20,14 @@ pub(super) struct Fifo<'d> {
 impl<'d> Fifo<'d> {
     /// Makes the FIFO and opens both ends, the reader first. The caller holds the
     /// log's lock, so a FIFO that is in the way is a killed start's.
-    pub(super) fn create(
-        plan: &Plan,
-        directory: &'d Directory,
-    ) -> Result<(Fifo<'d>, Ends), Refusal> {
-        let name = plan.log.fifo();
-        let path = directory.path_of(&name);
-        let made = match fifo::create_at(directory, &name) {
+    pub(super) fn create(captured: Captured<'d>) -> Result<(Fifo<'d>, Ends), Refusal> {
+        let Captured { plan, directory } = captured;
+        let name = plan.fifo.as_os_str();
+        let path = directory.path_of(name);
+        let made = match fifo::create_at(directory, name) {
             Err(Errno::EEXIST) => {
-                remove_leftover(plan, directory)?;
-                fifo::create_at(directory, &name)
+                remove_leftover(captured)?;
+                fifo::create_at(directory, name)
             }
             other => other,
         };
@@ -45,7 +44,7 @@ impl<'d> Fifo<'d> {
         })?;
         // From here on a refusal removes it.
         let mut fifo = Fifo { directory, name, identity: None };
-        let ends = fifo::open_at(directory, &fifo.name).map_err(|errno| {
+        let ends = fifo::open_at(directory, fifo.name).map_err(|errno| {
             let code = match errno {
                 // It says something about FIFOs here, or about this one.
                 Errno::EPERM
@@ -68,43 +67,42 @@ impl<'d> Fifo<'d> {
         }
         Ok((fifo, ends))
     }
-
-    /// Removes it.
-    pub(super) fn remove(self) {}
 }
 
 impl Drop for Fifo<'_> {
     fn drop(&mut self) {
-        let named = files::status_at(self.directory, &self.name).map(|status| status.identity);
+        let named = files::status_at(self.directory, self.name).map(|status| status.identity);
         // Whatever took its place meanwhile is not ours.
         if self.identity.is_none() || named.ok() == self.identity {
-            let _ = files::unlink_at(self.directory, &self.name);
+            let _ = files::unlink_at(self.directory, self.name);
         }
     }
 }
 
 /// Refuses a name that is taken by anything but a FIFO of ours.
-pub(super) fn must_be_free_or_ours(plan: &Plan, directory: &Directory) -> Result<(), Refusal> {
-    let name = plan.log.fifo();
-    match files::ours_at(directory, &name, Kind::Fifo) {
+pub(super) fn must_be_free_or_ours(captured: Captured<'_>) -> Result<(), Refusal> {
+    let Captured { plan, directory } = captured;
+    let name = plan.fifo.as_os_str();
+    match files::ours_at(directory, name, Kind::Fifo) {
         Ok(_) => Ok(()),
         Err(strange) => {
             let refusal = Refusal::new(Code::FifoBlocked, "cannot create FIFO");
             let reason = format!("something has its name, and {strange}");
-            let refusal = refusal.at(directory.path_of(&name)).because(reason);
+            let refusal = refusal.at(directory.path_of(name)).because(reason);
             Err(refusal.hint("remove it, if nothing needs it"))
         }
     }
 }
 
-fn remove_leftover(plan: &Plan, directory: &Directory) -> Result<(), Refusal> {
-    must_be_free_or_ours(plan, directory)?;
-    let name = plan.log.fifo();
-    match files::unlink_at(directory, &name) {
+fn remove_leftover(captured: Captured<'_>) -> Result<(), Refusal> {
+    must_be_free_or_ours(captured)?;
+    let Captured { plan, directory } = captured;
+    let name = plan.fifo.as_os_str();
+    match files::unlink_at(directory, name) {
         Ok(()) | Err(Errno::ENOENT) => Ok(()),
         Err(errno) => {
             let refusal = Refusal::new(Code::FifoBlocked, "cannot remove old FIFO");
-            Err(refusal.at(directory.path_of(&name)).because(errno))
+            Err(refusal.at(directory.path_of(name)).because(errno))
         }
     }
 }

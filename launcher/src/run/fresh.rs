@@ -1,9 +1,9 @@
 //! `--fresh`: removing what an earlier start has left, and nothing else.
 
 use super::records::{Named, Names};
-use super::{fifo, log};
+use super::{Captured, fifo, log};
 use crate::place::Directory;
-use crate::plan::{Beginning, Plan};
+use crate::plan::{Beginning, LogPlan};
 use crate::refusal::{Code, Refusal};
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -21,17 +21,13 @@ struct Old<'d> {
 
 /// Removes the log and the records of an earlier start, where a fresh one is asked
 /// for. Never a busy log.
-pub(super) fn retire(
-    plan: &Plan,
-    directory: &Directory,
-    records: &Names<'_>,
-) -> Result<(), Refusal> {
-    if plan.beginning == Beginning::Replay {
+pub(super) fn retire(captured: Captured<'_>, records: &Names<'_>) -> Result<(), Refusal> {
+    if captured.plan.beginning() == Beginning::Replay {
         return Ok(());
     }
     // What would refuse the new start is found before the old one's log is gone.
-    fifo::must_be_free_or_ours(plan, directory)?;
-    let log = old_log(plan, directory)?;
+    fifo::must_be_free_or_ours(captured)?;
+    let log = old_log(captured)?;
     // Records are found while the log is held, and only these are removed: should
     // another start publish in the meantime, its records are others.
     let mut old_records = Vec::new();
@@ -42,18 +38,20 @@ pub(super) fn retire(
     log.iter().chain(&old_records).try_for_each(remove)
 }
 
-fn old_log<'d>(plan: &'d Plan, directory: &'d Directory) -> Result<Option<Old<'d>>, Refusal> {
-    let name = plan.log.as_os_str();
+fn old_log(captured: Captured<'_>) -> Result<Option<Old<'_>>, Refusal> {
+    let Captured { plan, directory } = captured;
+    let LogPlan::Named(log) = &plan.log else { return Ok(None) };
+    let name = log.name.as_os_str();
     if matches!(files::status_at(directory, name), Err(Errno::ENOENT)) {
         return Ok(None);
     }
-    let (file, _) = log::open(plan, directory)?;
-    let identity = log::own(plan, directory, &file)?.identity;
+    let (file, _) = log::open(captured, &log.name)?;
+    let identity = log::own(captured, &log.name, &file)?.identity;
     Ok(Some(Old { _file: file, directory, name, identity }))
 }
 
 fn old_record<'d>(record: &'d Named<'d>) -> Result<Option<Old<'d>>, Refusal> {
-    let (directory, name) = (record.directory, record.name.as_os_str());
+    let (directory, name) = (record.directory, record.name());
     let refuse = |code| refuse_removal(directory, name, code);
     let fail = |errno| refuse(Code::System).because(errno);
     match files::ours_at(directory, name, Kind::Regular) {

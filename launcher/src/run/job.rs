@@ -1,7 +1,6 @@
 //! Starting the job as if weir were not there.
 
 use super::relay::Relay;
-use crate::cli::VARIABLE_PREFIX;
 use crate::plan::{Plan, Scope, Stdin};
 use crate::refusal::{Code, Refusal};
 use std::os::fd::{AsFd, OwnedFd};
@@ -56,22 +55,23 @@ pub(super) enum Start {
         refusal: Refusal,
         /// The reason that the receipt gives.
         errno: Errno,
-        /// The job's end of the stream.
-        output: OwnedFd,
+        /// The job's end of the stream, if there is one.
+        output: Option<OwnedFd>,
     },
 }
 
-/// Starts the job with `output` as its standard output and error. A refusal means that
-/// weir itself could not, and the job has nothing to do with it.
+/// Starts the job with `output` as its standard output and error, or without it with
+/// weir's own. A refusal means that weir itself could not, and the job has nothing to do
+/// with it.
 pub(super) fn start(
     plan: &Plan,
     setting: &Setting,
-    output: OwnedFd,
+    output: Option<OwnedFd>,
     relay: &Relay<'_>,
 ) -> Result<Start, Refusal> {
     let job = Job {
         words: &plan.words,
-        hidden_prefix: VARIABLE_PREFIX,
+        hidden: plan.hidden,
         stdin: setting.stdin.as_ref().map(AsFd::as_fd),
         directory: setting.directory.as_ref().map(AsFd::as_fd),
         umask: setting.umask,

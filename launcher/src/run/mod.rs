@@ -1,4 +1,4 @@
-//! The story of `weir run`.
+//! The story of a run, whatever its plan was made from.
 
 mod admission;
 mod background;
@@ -9,14 +9,14 @@ mod log;
 mod records;
 mod relay;
 mod remaining;
+mod stream;
 mod watch;
 
 use crate::ending::Leave;
 use crate::place::{Directory, Site};
-use crate::plan::{Chatter, Output, Plan, Whereabouts};
+use crate::plan::{CapturePlan, Chatter, LogPlan, Output, Plan, Whereabouts};
 use crate::refusal::{Code, Refusal};
 use crate::voice::Voice;
-use fifo::Fifo;
 use job::{Setting, Start};
 use log::Log;
 use records::Names;
@@ -24,6 +24,7 @@ use relay::Relay;
 use remaining::Remaining;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::SystemTime;
+use stream::Stream;
 use watch::{Means, StreamEnd};
 use weir_common::sys::files::{self, Standard};
 use weir_common::sys::process::Usage;
@@ -32,8 +33,17 @@ use weir_common::sys::{descriptors, inherited, process, terminal};
 use weir_common::{Errno, JobEnd};
 use weir_drainer::{Drain, Tally};
 
-/// Runs one job. A refusal leaves nothing behind: whatever was made for this start is
-/// removed when the values that stand for it are dropped.
+/// The plan for the job's output, and the directory that it speaks of, open.
+#[derive(Clone, Copy)]
+struct Captured<'d> {
+    plan: &'d CapturePlan,
+    directory: &'d Directory,
+}
+
+/// Runs one job. `given_log` is the log as the caller has opened it, if it has.
+///
+/// A refusal leaves nothing behind: whatever was made for this start is removed when the
+/// values that stand for it are dropped.
 pub(crate) fn run(
     plan: &Plan,
     given_log: Option<OwnedFd>,
@@ -46,76 +56,143 @@ pub(crate) fn run(
     if plan.chatter == Chatter::ErrorsOnly {
         voice.quieten();
     }
-    let admitted = admission::admit(plan)?;
-    let directory = admitted.log.make()?;
+    let admitted = admission::admit(plan, voice)?;
+    let directory = admitted.capture.map(Site::make).transpose()?;
     let receipt_directory = admitted.receipt.map(Site::make).transpose()?;
-    let names = Names::of(plan, &directory, receipt_directory.as_ref())?;
-    fresh::retire(plan, &directory, &names)?;
-    let log = Log::claim(plan, &directory, given_log)?;
-    keep_from_log(plan, &log, voice)?;
-    names.must_be_free(plan)?;
-    log.must_fit(plan)?;
-    let records = names.reserve()?;
-    let (fifo, ends) = Fifo::create(plan, &directory)?;
-    let copy = match plan.output {
-        Output::Log => None,
-        Output::LogAndTee => terminal::never_blocking(Standard::Output.borrow()),
+    let captured = plan.capture.as_ref().zip(directory.as_ref());
+    let captured = captured.map(|(plan, directory)| Captured { plan, directory });
+    let names = Names::of(plan, captured, receipt_directory.as_ref())?;
+    let log = match captured {
+        Some(captured) => Some(take_log(captured, given_log, &names, voice)?),
+        None => {
+            // Before it is let go of along with everything else.
+            drop(given_log);
+            None
+        }
+    };
+    let records = names.reserve(voice)?;
+    let (stream, output) = log.map(Stream::open).transpose()?.unzip();
+    let copy = match captured {
+        Some(captured) if captured.plan.output == Output::LogAndTee => Copy::open(),
+        _ => Copy::Nowhere,
     };
     let means = Means {
         remaining: Remaining::take_over(plan)?,
         relay: Relay::new(&signals, plan.scope),
-        source: ends.reader.as_fd(),
-        copy: copy.as_ref().map(AsFd::as_fd),
+        source: stream.as_ref().map(Stream::source),
+        terminal_copy: copy.own(),
         after_exit: plan.after_exit,
+        background: plan.background,
         grace: plan.grace,
     };
-    voice.admitted(plan);
-    if plan.whereabouts == Whereabouts::MadeUp {
-        voice.note(&format!("log {}", plan.log_path().display()));
+    if let Some(captured) = captured {
+        announce(plan, captured.plan, voice);
     }
 
-    let start = job::start(plan, &setting, ends.writer, &means.relay)?;
+    let start = job::start(plan, &setting, output, &means.relay)?;
     // The point of no return: a job runs, or the log is about to tell why none does.
     // What fails from here on is remembered and reported, and ends nothing.
     drop(setting);
-    log.keep();
-    let directories = || [Some(&directory), receipt_directory.as_ref()].into_iter().flatten();
+    if let Some(stream) = &stream {
+        stream.log.keep();
+    }
+    let directories = || [&directory, &receipt_directory].into_iter().flatten();
     directories().for_each(Directory::keep);
     if let Start::Running(_) = start {
-        let own = [signals.as_fd(), log.as_fd(), ends.reader.as_fd()].into_iter();
+        let own = [signals.as_fd()].into_iter().chain(stream.iter().flat_map(Stream::descriptors));
         let own = own.chain(means.relay.terminal().map(AsFd::as_fd)).chain(voice.status());
         let own = own.chain(directories().flat_map(Directory::descriptors));
-        let own = own.chain(copy.as_ref().map(AsFd::as_fd)).chain(records.descriptors());
-        let_go_of_everything_else(plan, own);
+        let own = own.chain(copy.own()).chain(records.descriptors());
+        let_go_of_everything_else(&copy, own, voice);
     }
-    let room_bytes = plan.remaining_bytes(log.start_bytes());
-    let mut drain = Drain::new(&ends.reader, log.as_fd(), room_bytes);
-    if plan.output == Output::LogAndTee {
-        drain = drain.tee(means.copy.unwrap_or(Standard::Output.borrow()));
+    let mut drain = stream.as_ref().map(|stream| stream.drain(copy.descriptor()));
+    let attempt = see_through(plan, start, drain.as_mut(), means, voice);
+    records.publish(plan, stream.as_ref().map(|stream| &stream.log), &attempt, voice);
+    drop(stream);
+    Ok(attempt.leave)
+}
+
+/// Makes the log this start's, and refuses one that is not to be written.
+fn take_log<'d>(
+    captured: Captured<'d>,
+    given: Option<OwnedFd>,
+    names: &Names<'_>,
+    voice: &mut Voice,
+) -> Result<Log<'d>, Refusal> {
+    fresh::retire(captured, names)?;
+    let log = Log::claim(captured, given)?;
+    keep_from_log(&log, voice)?;
+    names.must_be_free(captured)?;
+    log.must_fit()?;
+    Ok(log)
+}
+
+/// Says that the start is admitted, and where its log is if nobody can know.
+fn announce(plan: &Plan, capture: &CapturePlan, voice: &mut Voice) {
+    voice.admitted(plan, capture);
+    if let LogPlan::Named(log) = &capture.log {
+        if log.whereabouts == Whereabouts::MadeUp {
+            voice.note(&format!("log {}", capture.log_path().display()));
+        }
     }
-    let (attempt, leave) = see_through(plan, start, &mut drain, means, voice);
-    records.publish(plan, &log, &attempt, voice);
-    fifo.remove();
-    Ok(leave)
+}
+
+/// Where the kept bytes go besides the log.
+enum Copy {
+    Nowhere,
+    Output,
+    /// weir's own description of a terminal that is its standard output.
+    Terminal(OwnedFd),
+}
+
+impl Copy {
+    /// To standard output.
+    fn open() -> Copy {
+        let terminal = terminal::never_blocking(Standard::Output.borrow());
+        terminal.map_or(Copy::Output, Copy::Terminal)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Copy::Nowhere => None,
+            Copy::Output => Some(Standard::Output.borrow()),
+            Copy::Terminal(terminal) => Some(terminal.as_fd()),
+        }
+    }
+
+    /// What weir has opened for it.
+    fn own(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Copy::Nowhere | Copy::Output => None,
+            Copy::Terminal(terminal) => Some(terminal.as_fd()),
+        }
+    }
 }
 
 /// Lets go of what weir was started with and does not need: the caller's descriptors,
 /// standard input, the working directory.
-fn let_go_of_everything_else<'a>(plan: &Plan, own: impl Iterator<Item = BorrowedFd<'a>>) {
+fn let_go_of_everything_else<'a>(
+    copy: &Copy,
+    own: impl Iterator<Item = BorrowedFd<'a>>,
+    voice: &Voice,
+) {
     descriptors::keep_only(own);
     descriptors::let_go(Standard::Input.borrow());
-    if plan.output == Output::Log {
+    if matches!(copy, Copy::Nowhere) {
         descriptors::let_go(Standard::Output.borrow());
+    }
+    if !voice.uses_standard_error() {
+        descriptors::let_go(Standard::Error.borrow());
     }
     process::leave_working_directory();
 }
 
 /// Keeps what weir itself writes out of the log, whose length it would change behind the
 /// quota's back. (Standard error was looked at before anything could be said there.)
-fn keep_from_log(plan: &Plan, log: &Log<'_>, voice: &mut Voice) -> Result<(), Refusal> {
+fn keep_from_log(log: &Log<'_>, voice: &mut Voice) -> Result<(), Refusal> {
     let output = files::status_of_standard(Standard::Output);
     let output_is_log = output.is_some_and(|status| status.identity == log.identity());
-    if plan.output == Output::LogAndTee && output_is_log {
+    if log.captured().plan.output == Output::LogAndTee && output_is_log {
         let refusal =
             Refusal::new(Code::Usage, "--tee").because("standard output is the log itself");
         return Err(refusal.hint("without --tee the job's output is in the log already"));
@@ -129,42 +206,53 @@ fn keep_from_log(plan: &Plan, log: &Log<'_>, voice: &mut Voice) -> Result<(), Re
 }
 
 /// Drains what the job writes, and sees the job through to its end and its stream to its
-/// own, here or in the background.
+/// own, here or in the background. Without a drain there is only the job.
 fn see_through<Source: AsFd + Send, Log: AsFd + Send>(
     plan: &Plan,
     start: Start,
-    drain: &mut Drain<'_, Source, Log>,
+    mut drain: Option<&mut Drain<'_, Source, Log>>,
     means: Means<'_>,
     voice: &mut Voice,
-) -> (Attempt, Leave) {
+) -> Attempt {
     let started_at_ms = now_ms();
     let (job, finished_at_ms, usage, mut stream, mut leave) = match start {
         Start::Running(pid) => {
             voice.started(pid);
-            let (ended, stream) = watch::see_through(pid, drain, &means, voice);
-            let (job, leave) = (JobEnd::Ended(ended.end), Leave::as_job(ended.end));
-            (job, ended.at_ms, ended.usage, stream, leave)
+            let (ended, stream) = watch::see_through(pid, drain.as_deref_mut(), &means, voice);
+            let leave = Leave::as_job(ended.end, plan.leaving);
+            (JobEnd::Ended(ended.end), ended.at_ms, ended.usage, stream, leave)
         }
         Start::Failed { refusal, errno, output } => {
             voice.refused(&refusal);
-            job::tell_in_log(&refusal, output);
+            if let Some(output) = output {
+                job::tell_in_log(&refusal, output);
+            }
             let leave = Leave::Code(refusal.code().exit_code());
-            let stream = background::wait(drain, means.relay.signals);
-            voice.drained(drain.tally());
+            let stream = match drain.as_deref_mut() {
+                Some(drain) => {
+                    let stream = background::wait(drain, means.relay.signals);
+                    voice.drained(drain.tally());
+                    stream
+                }
+                None => StreamEnd::now(),
+            };
             (JobEnd::NeverStarted(errno), now_ms(), Usage::default(), stream, leave)
         }
     };
-    let never_started = matches!(job, JobEnd::NeverStarted(_));
-    if stream == StreamEnd::Held && !never_started {
-        (stream, leave) = background::settle(plan, leave, drain, means, voice);
-        voice.drained(drain.tally());
+    let mut tally = Tally::default();
+    if let Some(drain) = drain {
+        let never_started = matches!(job, JobEnd::NeverStarted(_));
+        if stream == StreamEnd::Held && !never_started {
+            (stream, leave) = background::settle(plan, leave, drain, means, voice);
+            voice.drained(drain.tally());
+        }
+        // A reader that has seen enough is no failure.
+        if let Some(errno) = drain.tee_failure().filter(|errno| *errno != Errno::EPIPE) {
+            voice.failure(&format!("copying the log to standard output ended early: {errno}"));
+        }
+        tally = drain.tally();
     }
-    // A reader that has seen enough is no failure.
-    if let Some(errno) = drain.tee_failure().filter(|errno| *errno != Errno::EPIPE) {
-        voice.failure(&format!("copying the log to standard output ended early: {errno}"));
-    }
-    let tally = drain.tally();
-    (Attempt { started_at_ms, job, finished_at_ms, usage, stream, tally }, leave)
+    Attempt { started_at_ms, job, finished_at_ms, usage, stream, tally, leave }
 }
 
 /// Everything that the records of one start tell.
@@ -176,6 +264,8 @@ struct Attempt {
     usage: Usage,
     stream: StreamEnd,
     tally: Tally,
+    /// How weir leaves.
+    leave: Leave,
 }
 
 /// The wall clock, in milliseconds since 1970.

@@ -3,7 +3,7 @@
 use super::now_ms;
 use super::relay::{Relay, asks_to_end};
 use super::remaining::{Children, Remaining};
-use crate::plan::AfterExit;
+use crate::plan::{AfterExit, Background};
 use crate::voice::Voice;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::thread;
@@ -35,10 +35,15 @@ pub(super) enum StreamEnd {
 }
 
 impl StreamEnd {
+    /// It ends at this moment.
+    pub(super) fn now() -> StreamEnd {
+        StreamEnd::Reached { at_ms: now_ms() }
+    }
+
     /// What a drain's rest says of its stream, now.
     pub(super) fn of(run: Result<Pause, Errno>) -> StreamEnd {
         match run {
-            Ok(Pause::Ended) => StreamEnd::Reached { at_ms: now_ms() },
+            Ok(Pause::Ended) => StreamEnd::now(),
             Ok(Pause::Interrupted) => StreamEnd::Held,
             Err(errno) => StreamEnd::Broken(errno),
         }
@@ -50,10 +55,11 @@ impl StreamEnd {
 pub(super) struct Means<'a> {
     pub(super) relay: Relay<'a>,
     /// The reading end of the stream, to be asked whether anybody writes to it still.
-    pub(super) source: BorrowedFd<'a>,
-    /// weir's own description of a terminal that is its standard output.
-    pub(super) copy: Option<BorrowedFd<'a>>,
+    pub(super) source: Option<BorrowedFd<'a>>,
+    /// weir's own description of a terminal that gets a copy.
+    pub(super) terminal_copy: Option<BorrowedFd<'a>>,
     pub(super) after_exit: AfterExit,
+    pub(super) background: Background,
     pub(super) grace: Duration,
     pub(super) remaining: Remaining,
 }
@@ -61,11 +67,16 @@ pub(super) struct Means<'a> {
 /// The drainer's stack: its loop needs little, but debug builds need more than that.
 const STACK_BYTES: usize = 128 << 10;
 
-/// Sees a running job through to its end, and its stream to its end or to the end of
-/// weir's patience.
+/// How long the output may still be held after a signal has asked weir to end, where
+/// nobody could drain on in the background. The signal may have gone to the holders too,
+/// and they need a moment; whoever has sent it may not wait longer than 100 ms.
+const LAST_MOMENT: Duration = Duration::from_millis(50);
+
+/// Sees a running job through to its end, and its stream, if it has one here, to its end
+/// or to the end of weir's patience.
 pub(super) fn see_through<Source, Log>(
     job: Pid,
-    drain: &mut Drain<'_, Source, Log>,
+    drain: Option<&mut Drain<'_, Source, Log>>,
     means: &Means<'_>,
     voice: &mut Voice,
 ) -> (Ended, StreamEnd)
@@ -78,14 +89,26 @@ where
         voice,
         stops: if means.relay.terminal().is_some() { Stops::Told } else { Stops::Untold },
         job: Job::Running(job),
-        stream: None,
+        stream: match drain {
+            Some(_) => None,
+            None => Some(StreamEnd::now()),
+        },
         children: Children::Some,
         after: After::Job,
     };
     // What has arrived while the job was started.
     watch.take_signals();
-    if drain_beside(drain, &mut watch).is_err() {
-        drain_between(drain, &mut watch);
+    match drain {
+        Some(drain) => {
+            if drain_beside(drain, &mut watch).is_err() {
+                drain_between(drain, &mut watch);
+            }
+        }
+        None => {
+            while !watch.is_over() {
+                watch.wait_for_signals();
+            }
+        }
     }
     match (watch.job, watch.stream) {
         (Job::Ended(ended), Some(stream)) => (ended, stream),
@@ -148,12 +171,11 @@ fn drain_between<Source: AsFd, Log: AsFd>(
     watch: &mut Watch<'_>,
 ) {
     while !watch.is_over() {
-        let (signals, deadline) = (watch.means.relay.signals.as_fd(), watch.deadline());
         if watch.stream.is_some() {
-            let _ = streams::first_readable([signals], deadline);
-            watch.take_signals();
+            watch.wait_for_signals();
             continue;
         }
+        let (signals, deadline) = (watch.means.relay.signals.as_fd(), watch.deadline());
         let paused = match watch.gives_up() {
             true => Ok(Pause::Interrupted),
             false => drain.run(Until::interrupted_by(signals).or_at(deadline)),
@@ -220,6 +242,14 @@ impl Watch<'_> {
         self.stream = Some(end);
     }
 
+    /// Waits where there is nothing to drain.
+    fn wait_for_signals(&mut self) {
+        let signals = self.means.relay.signals.as_fd();
+        // A wait that fails is tried again: something always comes.
+        let _ = streams::first_readable([signals], self.deadline());
+        self.take_signals();
+    }
+
     /// Takes the signals that have arrived, reaps, and looks at the clock. Signals before
     /// children: one that ends between the two is reaped now, and its signal finds
     /// nothing to do.
@@ -227,7 +257,7 @@ impl Watch<'_> {
         while let Some(arrived) = self.means.relay.signals.next() {
             match self.job {
                 Job::Running(pid) => self.means.relay.pass_on(pid, arrived),
-                Job::Ended(_) if asks_to_end(arrived.signal) => self.patience_ends(),
+                Job::Ended(_) if asks_to_end(arrived.signal) => self.asked_to_end(),
                 Job::Ended(_) => {}
             }
         }
@@ -285,9 +315,19 @@ impl Watch<'_> {
         self.means.remaining.ask_to_end();
     }
 
+    fn asked_to_end(&mut self) {
+        let is_kill = self.means.after_exit == AfterExit::Kill;
+        if is_kill || self.means.background == Background::Allowed {
+            self.patience_ends();
+        } else if self.deadline().is_none() {
+            self.after = After::Grace(Instant::now().checked_add(LAST_MOMENT));
+        }
+    }
+
     fn grace_ends(&mut self) {
         let is_kill = self.means.after_exit == AfterExit::Kill;
-        if !is_kill && !streams::has_writer(self.means.source) {
+        let is_held = self.means.source.is_some_and(streams::has_writer);
+        if !is_kill && !is_held {
             // No holder, only a slow reader of the copy: it may take its time.
             self.after = After::Rest;
         } else {

@@ -1,0 +1,111 @@
+//! The plan of `weir run`: from options.
+
+use super::places::{log_place, receipt_place};
+use super::values::{
+    after_exit, choice, grace, id, min_free, profile, quota, stdin, sync, text, words,
+};
+use super::{
+    Background, Beginning, CapturePlan, Chatter, FactForm, Insistence, Leaving, LogPlan, NamedLog,
+    Orphans, Output, Plan, ReceiptForm, ReceiptPlan, RecordName, Reopening, Scope, Whereabouts,
+};
+use crate::cli::{Args, Name, VARIABLE_PREFIX};
+use crate::place;
+use crate::refusal::{Code, Refusal};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use weir_common::sys::process::Pid;
+use weir_common::sys::spawn::Hidden;
+use weir_common::{ArtifactId, AttemptId, Links, RunId};
+
+/// The path that the log would have by these words, as far as they make sense.
+pub(crate) fn log_path(args: &Args) -> Option<PathBuf> {
+    let run_id = id(args, Name::RunId, RunId::random).ok()?;
+    let attempt_id = id(args, Name::AttemptId, AttemptId::random).ok()?;
+    let (place, log) = log_place(args, &ArtifactId::of(&run_id, &attempt_id)).ok()?;
+    Some(place::join(&place.path(), log.as_os_str()))
+}
+
+impl Plan {
+    /// What these options mean.
+    pub(crate) fn of_options(args: &Args) -> Result<Plan, Refusal> {
+        let run_id = id(args, Name::RunId, RunId::random)?;
+        let attempt_id = id(args, Name::AttemptId, AttemptId::random)?;
+        let artifact_id = ArtifactId::of(&run_id, &attempt_id);
+        let receipt = receipt_place(args, &attempt_id)?.map(|(place, name)| {
+            let mut draft = OsString::from(".");
+            draft.push(&name);
+            draft.push(".receipt.tmp");
+            let form = ReceiptForm::V2 { log_artifact_id: artifact_id.clone() };
+            ReceiptPlan { place, record: RecordName { name, draft }, form }
+        });
+        let plan = Plan {
+            run_id,
+            attempt_id,
+            capture: Some(capture(args, artifact_id)?),
+            receipt,
+            insistence: Insistence::Required,
+            links: Links::TwoForAMoment,
+            sync: sync(args)?,
+            words: words(args)?,
+            hidden: Hidden::Prefix(VARIABLE_PREFIX),
+            directory: args.value(Name::Chdir).map(PathBuf::from),
+            stdin: stdin(args)?,
+            chatter: if args.flag(Name::Quiet)? { Chatter::ErrorsOnly } else { Chatter::Notes },
+            after_exit: after_exit(args)?,
+            // When process 1 leaves, nothing is left that could drain.
+            background: match Pid::own().is_init() {
+                true => Background::Never,
+                false => Background::Allowed,
+            },
+            grace: grace(args)?,
+            scope: choice(args, Name::SignalScope, [("job", Scope::Job), ("group", Scope::Group)])?,
+            orphans: if args.flag(Name::Subreaper)? { Orphans::Adopted } else { Orphans::Left },
+            leaving: Leaving::BySignal,
+        };
+        Ok(plan)
+    }
+}
+
+fn capture(args: &Args, artifact_id: ArtifactId) -> Result<CapturePlan, Refusal> {
+    let (place, name) = log_place(args, &artifact_id)?;
+    let profile = profile(args)?;
+    let made_up = args.value(Name::RunId).is_none() || args.value(Name::AttemptId).is_none();
+    let by_ids = args.value(Name::Root).is_some();
+    let beginning = if args.flag(Name::Fresh)? { Beginning::Fresh } else { Beginning::Replay };
+    let output = if args.flag(Name::Tee)? { Output::LogAndTee } else { Output::Log };
+    check_combinations(args, beginning, output)?;
+    Ok(CapturePlan {
+        artifact_id,
+        place,
+        fifo: name.fifo(),
+        fact: RecordName { name: name.fact(), draft: name.fact_draft() },
+        form: FactForm::V2,
+        log: LogPlan::Named(NamedLog {
+            name,
+            whereabouts: if by_ids && made_up { Whereabouts::MadeUp } else { Whereabouts::Known },
+            min_free_bytes: min_free(args, profile)?,
+            beginning,
+        }),
+        quota: quota(args, profile)?,
+        output,
+        reopening: match args.flag(Name::Reopenable)? {
+            true => Reopening::Anybody,
+            false => Reopening::OwnerOnly,
+        },
+    })
+}
+
+fn check_combinations(args: &Args, beginning: Beginning, output: Output) -> Result<(), Refusal> {
+    let standard_output = Some("1");
+    if args.value(Name::LogFd).is_some() && beginning == Beginning::Fresh {
+        let refusal = args.refuse(Code::Usage, Name::LogFd);
+        return Err(
+            refusal.because("a log that is open already cannot be started over with --fresh")
+        );
+    }
+    if output == Output::LogAndTee && text(args, Name::StatusFd)? == standard_output {
+        let refusal = args.refuse(Code::Usage, Name::StatusFd);
+        return Err(refusal.because("standard output has the copy of --tee"));
+    }
+    Ok(())
+}
