@@ -5,8 +5,10 @@ use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 use weir_common::Errno;
-use weir_common::sys::files::{self, Identity, Kind, Space, Status};
+use weir_common::sys::files::{self, Identity, Kind, Lock, Space, Status};
 use weir_common::sys::process;
 
 /// What a directory must be like for its records to be safe in it.
@@ -35,20 +37,19 @@ impl Place {
     }
 
     /// Opens as much of it as exists, and checks that. Changes nothing.
-    pub(crate) fn look(&self) -> Result<Site, Refusal> {
+    pub(crate) fn look(&self) -> Result<Site<'_>, Refusal> {
         let fail = |errno| {
             Refusal::new(Code::System, "cannot open directory").at(&self.base).because(errno)
         };
         let base = files::open_directory(&self.base).map_err(fail)?;
         check(&base, self.rule, &self.base)?;
-        let mut site = Site { deepest: base, path: self.base.clone(), missing: self.below.clone() };
-        while let Some(name) = site.missing.first() {
+        let mut site = Site { place: self, base, found: Vec::new(), path: self.base.clone() };
+        for name in &self.below {
             let path = join(&site.path, name);
-            match open_private(&site.deepest, name, &path)? {
+            match open_private(site.deepest(), name, &path)? {
                 Some(next) => {
-                    site.deepest = next;
+                    site.found.push(next);
                     site.path = path;
-                    site.missing.remove(0);
                 }
                 None => break,
             }
@@ -59,16 +60,27 @@ impl Place {
 
 /// What exists of a place.
 #[derive(Debug)]
-pub(crate) struct Site {
-    deepest: OwnedFd,
+pub(crate) struct Site<'p> {
+    place: &'p Place,
+    base: OwnedFd,
+    /// The directories below the base that exist.
+    found: Vec<OwnedFd>,
     path: PathBuf,
-    missing: Vec<OsString>,
 }
 
-impl Site {
+/// How often a directory is made that others remove, and how often its lock is asked for.
+const TRIES: u32 = 1000;
+const TRIES_FOR_LOCK: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(1);
+
+impl Site<'_> {
+    fn deepest(&self) -> &OwnedFd {
+        self.found.last().unwrap_or(&self.base)
+    }
+
     /// The free space where the place is or will be.
     pub(crate) fn space(&self) -> Result<Space, Refusal> {
-        files::space(&self.deepest).map_err(|errno| {
+        files::space(self.deepest()).map_err(|errno| {
             Refusal::new(Code::System, "cannot ask for the free space at")
                 .at(&self.path)
                 .because(errno)
@@ -77,47 +89,81 @@ impl Site {
 
     /// What has this name there now, if the place exists and something has.
     pub(crate) fn status_of(&self, name: &OsStr) -> Option<Status> {
-        match self.missing.is_empty() {
-            true => files::status_at(&self.deepest, name).ok(),
+        match self.found.len() == self.place.below.len() {
+            true => files::status_at(self.deepest(), name).ok(),
             false => None,
         }
     }
 
-    /// Makes what is missing.
+    /// Makes what is missing, and keeps it from being removed by whoever else has made it
+    /// and is refused.
     pub(crate) fn make(self) -> Result<Directory, Refusal> {
+        for _ in 0..TRIES {
+            if let Some(directory) = self.try_to_make()? {
+                return Ok(directory);
+            }
+            thread::sleep(PAUSE);
+        }
+        let refusal = Refusal::new(Code::System, "cannot make directory").at(self.place.path());
+        Err(refusal.because("others remove it again and again"))
+    }
+
+    /// `None` when another start has removed what it had made in the meantime.
+    fn try_to_make(&self) -> Result<Option<Directory>, Refusal> {
+        let fail = |errno, path: &Path| {
+            let code = creation_code(errno, Code::System);
+            Refusal::new(code, "cannot make directory").at(path).because(errno)
+        };
+        let base = files::duplicate(&self.base).map_err(|errno| fail(errno, &self.place.base))?;
         let mut directory = Directory {
-            file: self.deepest,
-            path: self.path,
+            file: base,
+            path: self.place.base.clone(),
             made: Vec::new(),
             fate: Cell::new(Fate::Undo),
         };
-        for name in self.missing {
-            let path = join(&directory.path, &name);
-            let fail = |errno| {
-                let code = creation_code(errno, Code::System);
-                Refusal::new(code, "cannot make directory").at(&path).because(errno)
-            };
-            let ours = match files::make_directory_at(&directory.file, &name) {
-                Ok(()) => true,
-                // Another start was quicker; its directory serves as well.
-                Err(Errno::EEXIST) => false,
-                Err(errno) => return Err(fail(errno)),
-            };
-            let opened = open_private(&directory.file, &name, &path);
-            let next = opened.and_then(|next| next.ok_or_else(|| fail(Errno::ENOENT)));
-            let next = next.inspect_err(|_| {
-                if ours {
-                    let _ = files::remove_directory_at(&directory.file, &name);
+        for (at, name) in (1..).zip(&self.place.below) {
+            let path = join(&directory.path, name);
+            let (mut next, mut ours) = (open_private(&directory.file, name, &path)?, false);
+            if next.is_none() {
+                match files::make_directory_at(&directory.file, name) {
+                    Ok(()) => ours = true,
+                    // Another start was quicker; its directory serves as well.
+                    Err(Errno::EEXIST) => {}
+                    Err(Errno::ENOENT) if directory.path != self.place.base => return Ok(None),
+                    Err(errno) => return Err(fail(errno, &path)),
                 }
-            })?;
-            let parent = std::mem::replace(&mut directory.file, next);
-            if ours {
-                directory.made.push(Made { parent, name });
+                next = open_private(&directory.file, name, &path).inspect_err(|_| {
+                    if ours {
+                        let _ = files::remove_directory_at(&directory.file, name);
+                    }
+                })?;
             }
+            let Some(next) = next else { return Ok(None) };
+            let parent = std::mem::replace(&mut directory.file, next);
             directory.path = path;
+            if at == self.place.below.len() && !is_held(&directory.file, &parent, name) {
+                return Ok(None);
+            }
+            if ours {
+                directory.made.push(Made { parent, name: name.clone() });
+            }
         }
-        Ok(directory)
+        Ok(Some(directory))
     }
+}
+
+/// Takes the shared lock of a directory, with which nobody removes it, and looks whether
+/// it still has its name.
+///
+/// Whoever removes one has its lock for a moment only. Where somebody else has it for
+/// longer, or directories have no locks, there is none to be had, and none is needed.
+fn is_held(directory: &OwnedFd, parent: &OwnedFd, name: &OsStr) -> bool {
+    let mut tries = 0..TRIES_FOR_LOCK;
+    while files::lock_shared(directory) == Ok(Lock::Busy) && tries.next().is_some() {
+        thread::sleep(PAUSE);
+    }
+    let named = files::status_at(parent, name).map(|named| named.identity);
+    named.is_ok() && named == files::status(directory).map(|status| status.identity)
 }
 
 /// A directory that a log or a receipt is in, open for all later calls.
@@ -179,11 +225,18 @@ impl AsFd for Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        if self.fate.get() == Fate::Undo {
-            for made in self.made.iter().rev() {
-                // Somebody else may be using it by now; then it is not empty, and stays.
-                let _ = files::remove_directory_at(&made.parent, &made.name);
+        if self.fate.get() == Fate::Keep {
+            return;
+        }
+        let mut directory = &self.file;
+        for made in self.made.iter().rev() {
+            // Somebody else may be using it by now, though it may look empty (what is made
+            // there has no name at first): then the lock is shared, and it stays.
+            if files::lock(directory) != Ok(Lock::Taken) {
+                return;
             }
+            let _ = files::remove_directory_at(&made.parent, &made.name);
+            directory = &made.parent;
         }
     }
 }

@@ -246,6 +246,11 @@ impl Done {
         self
     }
 
+    /// Whether it has written nothing to its standard error.
+    pub fn says_nothing(&self) -> bool {
+        self.stderr.is_empty()
+    }
+
     /// It was refused, with this code, on one line and perhaps one of a hint.
     #[track_caller]
     pub fn refused(&self, code: &str) -> &Done {

@@ -210,3 +210,34 @@ fn a_directory_that_moves_during_the_run_takes_its_log_and_records_along() {
     assert_eq!(place.read("after/l"), b"1\n2\n");
     assert_eq!(place.names(), ["after/", "after/.l.truncated.json", "after/l", "before/"]);
 }
+
+#[test]
+fn of_several_starts_at_once_one_runs_and_keeps_its_directories() {
+    for round in 0..60 {
+        let place = Place::new();
+        let start = || {
+            let weir = place.bare().option("root", place.at("root/logs"));
+            let weir = weir.option("receipt-root", place.at("root/receipts"));
+            let weir = weir.option("run-id", "r").option("attempt-id", "a");
+            weir.option("min-free", "0").option("sync", "none").sh("echo ran >>ran; echo hi")
+        };
+        std::fs::create_dir(place.at("root")).unwrap();
+        // Whoever is refused removes what it has made, but not from under the one that runs.
+        let running: Vec<_> = (0..4).map(|_| start().spawn()).collect();
+        let done: Vec<_> = running.into_iter().map(|one| one.wait()).collect();
+        let well = done.iter().filter(|one| one.says_nothing()).count();
+        assert_eq!(well, 1, "round {round}: {done:?}");
+        for one in done.iter().filter(|one| !one.says_nothing()) {
+            let stderr = one.stderr();
+            let expected = ["weir: error[log-busy]: ", "weir: error[log-sealed]: "];
+            assert!(expected.iter().any(|start| stderr.starts_with(start)), "{stderr}");
+            one.exits(125);
+        }
+        assert_eq!(place.read("ran"), b"ran\n", "round {round}");
+        assert_eq!(place.receipt("root/receipts/a/a.json").counts.kept_bytes, 3);
+        let log = format!("{}.log", artifact());
+        let below = place.at("root/logs").join(artifact().shard());
+        assert_eq!(std::fs::read(below.join(&log)).unwrap(), b"hi\n");
+        assert!(below.join(format!(".{log}.truncated.json")).exists());
+    }
+}

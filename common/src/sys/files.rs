@@ -293,7 +293,17 @@ pub enum Lock {
 
 /// Takes the exclusive flock(2) of an open file, without waiting for it.
 pub fn lock(file: impl AsFd) -> Result<Lock> {
-    match fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+    try_lock(file, FlockOperation::NonBlockingLockExclusive)
+}
+
+/// Takes the shared flock(2) of an open file or directory, without waiting for it: others
+/// may share it, and nobody has it exclusively.
+pub fn lock_shared(file: impl AsFd) -> Result<Lock> {
+    try_lock(file, FlockOperation::NonBlockingLockShared)
+}
+
+fn try_lock(file: impl AsFd, operation: FlockOperation) -> Result<Lock> {
+    match fs::flock(file, operation) {
         Ok(()) => Ok(Lock::Taken),
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(Lock::Busy),
         Err(other) => Err(other.into()),

@@ -7,14 +7,14 @@ use crate::voice::Voice;
 use weir_common::sys::files::{Kind, Space};
 
 /// The places of an attempt that may start.
-pub(super) struct Admitted {
-    pub(super) capture: Option<Site>,
-    pub(super) receipt: Option<Site>,
+pub(super) struct Admitted<'p> {
+    pub(super) capture: Option<Site<'p>>,
+    pub(super) receipt: Option<Site<'p>>,
 }
 
 /// Admits an attempt for which there is room: what is left of the quota, and the space
 /// that must stay free. Changes nothing.
-pub(super) fn admit(plan: &Plan, voice: &mut Voice) -> Result<Admitted, Refusal> {
+pub(super) fn admit<'p>(plan: &'p Plan, voice: &mut Voice) -> Result<Admitted<'p>, Refusal> {
     let capture = plan.capture.as_ref().map(|capture| capture.place.look()).transpose()?;
     let receipt = match plan.receipt.as_ref().map(|receipt| receipt.place.look()) {
         Some(Err(refusal)) if plan.insistence == Insistence::Wished => {
@@ -32,7 +32,7 @@ pub(super) fn admit(plan: &Plan, voice: &mut Voice) -> Result<Admitted, Refusal>
     Ok(Admitted { capture, receipt })
 }
 
-fn must_have_room(capture: &CapturePlan, log: &NamedLog, site: &Site) -> Result<(), Refusal> {
+fn must_have_room(capture: &CapturePlan, log: &NamedLog, site: &Site<'_>) -> Result<(), Refusal> {
     let log_bytes = match (log.beginning, site.status_of(log.name.as_os_str())) {
         (Beginning::Replay, Some(status)) if status.kind == Kind::Regular => status.bytes,
         // A fresh start needs its whole quota while the old log may still be read.
