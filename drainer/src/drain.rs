@@ -8,8 +8,10 @@ use std::time::Instant;
 use weir_common::Errno;
 use weir_common::sys::streams;
 
-/// How much is read at once: what a pipe of the default size holds.
-const BUFFER_BYTES: usize = 64 << 10;
+/// How much is read at once: what a pipe of the default size holds, four times. No more is
+/// touched than is read, if the allocator takes the buffer from the kernel as it is; glibc
+/// does so from 128 KiB on, and clears every page of a smaller one itself.
+const BUFFER_BYTES: usize = 256 << 10;
 
 /// The most that a pipe holds, unless root has raised it: `/proc/sys/fs/pipe-max-size`.
 const PIPE_BYTES_MAX: usize = 1 << 20;
@@ -50,7 +52,7 @@ impl<'a, Source: AsFd, Log: AsFd> Drain<'a, Source, Log> {
     /// as ended.
     pub fn new(source: Source, log: Log, room_bytes: u64) -> Drain<'a, Source, Log> {
         let (meter, tee) = (Meter::new(room_bytes), Tee::to(None));
-        // Zeroed by the kernel page by page, when it is touched.
+        // Zeroed by the kernel page by page, when it is touched: see its size.
         Drain { source, log, meter, tee, buffer: vec![0; BUFFER_BYTES] }
     }
 
