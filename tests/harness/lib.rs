@@ -17,7 +17,7 @@ mod place;
 mod tools;
 mod weir;
 
-pub use binary::weir_binary;
+pub use binary::{dispatcher_binary, weir_binary};
 pub use place::Place;
 pub use tools::{
     eventually, full_pipe, held_by, is_root, needs, needs_namespaces, needs_pid_namespaces,

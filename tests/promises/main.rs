@@ -7,6 +7,7 @@ mod background;
 mod binary;
 mod command_line;
 mod directories;
+mod dispatchers;
 mod exit_status;
 mod facts;
 mod failing_disk;
