@@ -5,6 +5,7 @@
 mod admission;
 mod background;
 mod binary;
+mod chaos;
 mod command_line;
 mod directories;
 mod dispatchers;
