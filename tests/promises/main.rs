@@ -18,6 +18,7 @@ mod log_file;
 mod privacy;
 mod process_one;
 mod publication;
+mod ql3;
 mod quota;
 mod receipts;
 mod signals;
