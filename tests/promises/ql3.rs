@@ -349,6 +349,21 @@ fn a_closed_standard_output_is_refused() {
 }
 
 #[test]
+fn without_a_quota_the_job_has_the_clients_descriptors_closed_ones_too() {
+    for (closed, left) in [(">&-", "0 2"), ("2>&-", "0 1"), ("<&- >&- 2>&-", "")] {
+        let place = Place::new();
+        let close = format!("exec \"$@\" {closed}");
+        let under = ["sh", "-c", &close, "sh"];
+        let job = "for n in 0 1 2; do [ -e /proc/$$/fd/$n ] && set -- \"$@\" $n; done; \
+                   echo \"$@\" >open; exit 3";
+        let weir = client(&place).under(&under).sh(job).env("QL3_OUTPUT_QUOTA_FIFO", "");
+        weir.run().exits(3);
+        assert_eq!(place.read("open"), format!("{left}\n").as_bytes(), "{closed}");
+        assert_eq!(receipt(&place), Some(3), "{closed}");
+    }
+}
+
+#[test]
 fn a_refusal_says_what_is_wrong_but_never_the_token() {
     let place = Place::new();
     for (name, value, says) in [

@@ -125,6 +125,19 @@ fn every_option_is_in_help_and_readme_with_its_variable() {
 }
 
 #[test]
+fn every_variable_of_the_protocol_is_in_help_and_readme() {
+    let output = Command::new(weir_binary()).args(["ql3", "--help"]).output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    let variables: Vec<&str> =
+        help.lines().filter_map(|line| line.strip_prefix("  QL3_")).collect();
+    assert_eq!(variables.len(), 15, "{variables:?}");
+    let readme = read("README.md");
+    for variable in variables {
+        assert!(readme.contains(&format!("`QL3_{variable}`")), "README lacks QL3_{variable}");
+    }
+}
+
+#[test]
 fn every_refusal_code_is_in_the_readme() {
     let source = read("launcher/src/refusal.rs");
     let codes: Vec<&str> = source

@@ -31,7 +31,11 @@ pub(crate) fn understand(words: impl Iterator<Item = OsString>) -> Result<Reques
     };
     match command.to_str() {
         Some("run") => args::read(words),
-        Some("ql3") => Ok(ql3::read(words)),
+        Some("ql3") => Ok(match words.peek().and_then(|word| word.to_str()) {
+            Some("--help" | "-h") => Request::Print(help::ql3()),
+            // What is wrong with them is said when it is known where that may be said.
+            _ => Request::Ql3(words.collect()),
+        }),
         Some("--help" | "-h" | "help") => Ok(Request::Print(help::overview())),
         Some("--version" | "-V") => Ok(Request::Print(help::version())),
         _ => {

@@ -1,6 +1,5 @@
 //! `weir ql3`'s words and variables, gathered.
 
-use super::{Request, help};
 use crate::refusal::{Code, Refusal};
 use std::ffi::OsString;
 
@@ -68,16 +67,6 @@ impl Variable {
             (_, Some(value)) => format!("{}={}", self.name(), value.to_string_lossy()),
         };
         Refusal::new(code, what)
-    }
-}
-
-/// Takes the words after `weir ql3`. What is wrong with them is said when it is known
-/// where that may be said.
-pub(super) fn read(words: impl Iterator<Item = OsString>) -> Request {
-    let words: Vec<OsString> = words.collect();
-    match words.first().and_then(|word| word.to_str()) {
-        Some("--help" | "-h") => Request::Print(help::ql3()),
-        _ => Request::Ql3(words),
     }
 }
 
