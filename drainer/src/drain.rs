@@ -6,11 +6,11 @@ use crate::until::Until;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
 use weir_common::Errno;
+use weir_common::sys::memory::Pages;
 use weir_common::sys::streams;
 
-/// How much is read at once: what a pipe of the default size holds, four times. No more is
-/// touched than is read, if the allocator takes the buffer from the kernel as it is; glibc
-/// does so from 128 KiB on, and clears every page of a smaller one itself.
+/// How much is read at once: what a pipe of the default size holds, four times. No more of
+/// it is used than is read into.
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// The most that a pipe holds, unless root has raised it: `/proc/sys/fs/pipe-max-size`.
@@ -40,7 +40,7 @@ pub struct Drain<'a, Source, Log> {
     log: Log,
     meter: Meter,
     tee: Tee<'a>,
-    buffer: Vec<u8>,
+    buffer: Pages,
 }
 
 impl<'a, Source: AsFd, Log: AsFd> Drain<'a, Source, Log> {
@@ -50,10 +50,11 @@ impl<'a, Source: AsFd, Log: AsFd> Drain<'a, Source, Log> {
     /// The source may be blocking or not. A writer of it must be open, or have been
     /// open, before the first [`run`](Drain::run): a FIFO that has never had one reads
     /// as ended.
-    pub fn new(source: Source, log: Log, room_bytes: u64) -> Drain<'a, Source, Log> {
+    ///
+    /// An error means that there is no memory for its buffer. After this it needs no more.
+    pub fn new(source: Source, log: Log, room_bytes: u64) -> Result<Drain<'a, Source, Log>, Errno> {
         let (meter, tee) = (Meter::new(room_bytes), Tee::to(None));
-        // Zeroed by the kernel page by page, when it is touched: see its size.
-        Drain { source, log, meter, tee, buffer: vec![0; BUFFER_BYTES] }
+        Ok(Drain { source, log, meter, tee, buffer: Pages::new(BUFFER_BYTES)? })
     }
 
     /// Also copies the kept bytes, and only those, to `copy`, at its reader's pace. An
@@ -244,7 +245,8 @@ mod tests {
             for piece_bytes in [1_000, 65_536, 300_000] {
                 let place = Place::new();
                 let log = place.log();
-                let mut drain = Drain::new(stream(content.clone(), piece_bytes), &log, room as u64);
+                let mut drain = Drain::new(stream(content.clone(), piece_bytes), &log, room as u64)
+                    .expect("memory");
                 assert_eq!(drain.run(Until::the_end()), Ok(Pause::Ended));
                 let kept = room.min(content.len());
                 assert!(place.content() == content[..kept], "room {room}, pieces of {piece_bytes}");
@@ -259,7 +261,8 @@ mod tests {
 
     #[test]
     fn a_log_that_fails_is_never_written_again_and_the_stream_is_read_to_its_end() {
-        let mut drain = Drain::new(stream(bytes(300_000), 300_000), full(), 400_000);
+        let mut drain =
+            Drain::new(stream(bytes(300_000), 300_000), full(), 400_000).expect("memory");
         assert_eq!(drain.run(Until::the_end()), Ok(Pause::Ended));
         let tally = drain.tally();
         let lost = Tally { kept_bytes: 0, dropped_bytes: 300_000, failure: Some(Errno::ENOSPC) };
@@ -272,7 +275,7 @@ mod tests {
         let (place, directory) = (Place::new(), tempfile::tempdir().expect("a directory"));
         let log = place.log();
         let source = File::open(directory.path()).expect("a directory opens");
-        let mut drain = Drain::new(source, &log, 100);
+        let mut drain = Drain::new(source, &log, 100).expect("memory");
         assert_eq!(drain.run(Until::the_end()), Err(Errno::EISDIR));
         assert_eq!(drain.tally(), Tally::default());
     }
@@ -282,7 +285,7 @@ mod tests {
         let place = Place::new();
         let (log, wake) = (place.log(), Wake::new().expect("eventfd"));
         let (source, mut sink) = pipe().expect("a pipe");
-        let mut drain = Drain::new(source, &log, 100);
+        let mut drain = Drain::new(source, &log, 100).expect("memory");
         sink.write_all(b"before ").expect("write");
         wake.raise();
         assert_eq!(drain.run(Until::interrupted_by(wake.as_fd())), Ok(Pause::Interrupted));
@@ -298,7 +301,7 @@ mod tests {
         let place = Place::new();
         let log = place.log();
         let (source, mut sink) = pipe().expect("a pipe");
-        let mut drain = Drain::new(source, &log, 5);
+        let mut drain = Drain::new(source, &log, 5).expect("memory");
         let writer = std::thread::spawn(move || while sink.write_all(b"more and more").is_ok() {});
         let soon = Instant::now() + Duration::from_millis(20);
         assert_eq!(drain.run(Until::the_end().or_at(Some(soon))), Ok(Pause::Interrupted));
@@ -314,7 +317,7 @@ mod tests {
         let log = place.log();
         let (source, mut sink) = pipe().expect("a pipe");
         let (mut reader, copy) = pipe().expect("a pipe");
-        let mut drain = Drain::new(source, &log, 5).tee(copy.as_fd());
+        let mut drain = Drain::new(source, &log, 5).expect("memory").tee(copy.as_fd());
         assert_eq!(drain.sweep(), Pause::Interrupted);
         sink.write_all(b"written").expect("write");
         assert_eq!(drain.sweep(), Pause::Interrupted);
@@ -338,8 +341,9 @@ mod tests {
             copied
         });
         let log = place.log();
-        let mut drain =
-            Drain::new(stream(content.clone(), 70_000), &log, 150_000).tee(copy.as_fd());
+        let mut drain = Drain::new(stream(content.clone(), 70_000), &log, 150_000)
+            .expect("memory")
+            .tee(copy.as_fd());
         assert_eq!(drain.run(Until::the_end()), Ok(Pause::Ended));
         assert_eq!(drain.tee_failure(), None);
         drop(copy);
@@ -351,7 +355,9 @@ mod tests {
     fn a_tee_that_fails_ends_alone() {
         let place = Place::new();
         let (log, copy) = (place.log(), full());
-        let mut drain = Drain::new(stream(bytes(200_000), 1_000), &log, 150_000).tee(copy.as_fd());
+        let mut drain = Drain::new(stream(bytes(200_000), 1_000), &log, 150_000)
+            .expect("memory")
+            .tee(copy.as_fd());
         assert_eq!(drain.run(Until::the_end()), Ok(Pause::Ended));
         assert_eq!(drain.tee_failure(), Some(Errno::ENOSPC));
         assert!(place.content() == bytes(200_000)[..150_000]);
@@ -364,8 +370,9 @@ mod tests {
         let (log, wake) = (place.log(), Wake::new().expect("eventfd"));
         let (mut reader, copy) = pipe().expect("a pipe");
         let content = bytes(200_000);
-        let mut drain =
-            Drain::new(stream(content.clone(), 200_000), &log, 200_000).tee(copy.as_fd());
+        let mut drain = Drain::new(stream(content.clone(), 200_000), &log, 200_000)
+            .expect("memory")
+            .tee(copy.as_fd());
         let paused = std::thread::scope(|scope| {
             let running = scope.spawn(|| drain.run(Until::interrupted_by(wake.as_fd())));
             // The copy's pipe holds one buffer; at the second the drain has to wait.

@@ -21,7 +21,7 @@
 //! job.write_all(b"0123456789")?;
 //! drop(job); // The stream ends when its last writer is gone.
 //!
-//! let mut drain = Drain::new(source, &log, 4);
+//! let mut drain = Drain::new(source, &log, 4)?;
 //! assert_eq!(drain.run(Until::the_end())?, Pause::Ended);
 //! assert_eq!(std::fs::read(&path)?, b"0123");
 //! let tally = drain.tally();

@@ -17,7 +17,7 @@ use refusal::Refusal;
 use std::ffi::OsString;
 use std::path::Path;
 use voice::Voice;
-use weir_common::sys::files::{self, Kind, Standard, Status};
+use weir_common::sys::files::{self, Kind, Standard};
 use weir_common::sys::inherited;
 
 fn main() -> ! {
@@ -45,9 +45,7 @@ fn run_job(args: &Args, voice: &mut Voice) -> Leave {
 
 fn run_for_ql3(words: &[OsString], voice: &mut Voice) -> Leave {
     let log = plan::take_log();
-    let output = files::status_of_standard(Standard::Output);
-    // A device such as /dev/null or a terminal has no quota that a line could break.
-    if output.is_some_and(|output| output.kind != Kind::Device && is_error(output)) {
+    if !is_heard_by_nobodys_log() {
         voice.fall_silent();
     }
     let plan = Launch::of(words).and_then(|launch| Plan::of_variables(&launch));
@@ -55,16 +53,28 @@ fn run_for_ql3(words: &[OsString], voice: &mut Voice) -> Leave {
     outcome.unwrap_or_else(|refusal| refuse(&refusal, voice))
 }
 
+/// Whether standard error is certainly not the client's log: a line there would be beyond
+/// the quota. Any file may be it. So may what standard output is, but for a device, such
+/// as a terminal, which has no quota.
+fn is_heard_by_nobodys_log() -> bool {
+    let output = files::status_of_standard(Standard::Output);
+    let error = files::status_of_standard(Standard::Error);
+    error.is_some_and(|error| match error.kind {
+        Kind::Regular => false,
+        Kind::Device => true,
+        _ => output.is_some_and(|output| output.identity != error.identity),
+    })
+}
+
 /// Whether this file is also what weir's own lines go to: there they would be beyond its
 /// quota, or change it after it was sealed.
 fn is_standard_error(path: &Path) -> bool {
-    let named = files::status_at(files::here(), path.as_os_str());
-    named.is_ok_and(|named| named.kind == Kind::Regular && is_error(named))
-}
-
-fn is_error(file: Status) -> bool {
     let error = files::status_of_standard(Standard::Error);
-    error.is_some_and(|error| error.identity == file.identity)
+    let is_file = error.filter(|error| error.kind == Kind::Regular);
+    is_file.is_some_and(|error| {
+        let named = files::status_at(files::here(), path.as_os_str());
+        named.is_ok_and(|named| named.identity == error.identity)
+    })
 }
 
 fn refuse(refusal: &Refusal, voice: &mut Voice) -> Leave {

@@ -5,7 +5,6 @@ use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 use weir_tests::{Place, Running, Weir, eventually, is_root, needs, needs_namespaces, weir_binary};
 
 /// Nobody in particular.
@@ -314,6 +313,47 @@ fn what_remains_is_never_more_than_the_log_has_room_for() {
     client(&place).sh("head -c 1000 /dev/zero").run().exits(0);
     assert_eq!(place.read("outputs/l").len(), 65_536);
     assert_eq!(fact(&place), expected_fact(true));
+    // Nor more than the client says.
+    for (job, quota_reached) in [("head -c 100 /dev/zero", false), ("head -c 101 /dev/zero", true)]
+    {
+        let place = Place::new();
+        let weir = client(&place).sh(job).env("QL3_OUTPUT_QUOTA_REMAINING_BYTES", "100");
+        weir.run().exits(0);
+        assert_eq!(place.read("outputs/l").len(), 100);
+        assert_eq!(fact(&place), expected_fact(quota_reached));
+    }
+}
+
+#[test]
+fn a_client_that_still_has_the_log_open_is_not_in_the_way_of_its_next_try() {
+    let place = Place::new();
+    let first = client(&place);
+    let log = File::options().append(true).open(place.at("outputs/l")).unwrap();
+    let first = first.output(log.try_clone().unwrap()).sh("touch ran; exec sleep 1000").spawn();
+    eventually("the first runs", || place.at("ran").exists());
+    let children = format!("/proc/{0}/task/{0}/children", first.pid());
+    let job = std::fs::read_to_string(children).unwrap().trim().parse().unwrap();
+    first.signal("KILL");
+    first.wait().dies_by(9);
+    weir_tests::send("KILL", job);
+    client(&place).sh("echo hi").run().exits(0);
+    assert_eq!(place.read("outputs/l"), b"hi\n");
+    assert_eq!((fact(&place), receipt(&place)), (expected_fact(false), Some(0)));
+    drop(log);
+}
+
+#[test]
+fn on_a_terminal_it_says_why_it_refuses() {
+    let test = "on_a_terminal_it_says_why_it_refuses";
+    if !needs(test, "script") {
+        return;
+    }
+    let mut command = Command::new("script");
+    command.arg("-qec").arg(format!("'{}' ql3 shell", weir_binary().display())).arg("/dev/null");
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let expected = "weir: error[usage]: QL3_RECEIPT_RUN_ID: it is not set\r\n";
+    assert_eq!((said.as_str(), output.status.code()), (expected, Some(125)));
 }
 
 #[test]
@@ -364,6 +404,45 @@ fn without_a_quota_the_job_has_the_clients_descriptors_closed_ones_too() {
 }
 
 #[test]
+fn bytes_that_a_log_holds_are_never_written_over() {
+    let place = Place::new();
+    std::fs::create_dir(place.at("outputs")).unwrap();
+    std::fs::write(place.at("outputs/l"), "before").unwrap();
+    let log = || File::options().write(true).open(place.at("outputs/l")).unwrap();
+    let done = client(&place).output(log()).heard().sh("touch ran").run();
+    done.exits(125).says(
+        "weir: error[log-unsafe]: cannot use standard output as log: it is not in append mode, \
+         and what it holds would be overwritten\n",
+    );
+    assert_eq!(place.read("outputs/l"), b"before");
+    assert!(!place.at("ran").exists());
+}
+
+#[test]
+fn nothing_is_said_in_a_file_that_may_be_the_log() {
+    let place = Place::new();
+    let under = ["sh", "-c", "exec \"$@\" >&-", "sh"];
+    client(&place).under(&under).sh("touch ran").run().exits(125);
+    assert_eq!(place.read("outputs/l"), b"");
+    let (reader, writer) = std::io::pipe().unwrap();
+    let both = client(&place).output(writer.try_clone().unwrap());
+    let both = Client { error: Some(writer.into()), ..both };
+    both.sh("true").env("QL3_OUTPUT_MAXIMUM_BYTES", "1").run().exits(125);
+    assert_eq!(std::io::read_to_string(reader).unwrap(), "");
+}
+
+#[test]
+fn a_small_limit_of_files_leaves_the_records_what_they_need() {
+    let place = Place::new();
+    // In blocks of 512 bytes; with room for the records' longest, it would not do.
+    let under = ["sh", "-c", "ulimit -f 1; exec \"$@\"", "sh"];
+    let job = "head -c 100 /dev/zero; exit 3";
+    client(&place).under(&under).sh(job).run().exits(3);
+    assert_eq!(place.read("outputs/l").len(), 100);
+    assert_eq!((fact(&place), receipt(&place)), (expected_fact(false), Some(3)));
+}
+
+#[test]
 fn a_refusal_says_what_is_wrong_but_never_the_token() {
     let place = Place::new();
     for (name, value, says) in [
@@ -379,6 +458,7 @@ fn a_refusal_says_what_is_wrong_but_never_the_token() {
         ),
         ("OUTPUT_QUOTA_REMAINING_BYTES", "65537", "=65537: it is not a whole number up to 65536"),
         ("RECEIPT_TARGET", "r", "=r: it is not an absolute path"),
+        ("RECEIPT_TARGET", "/r/.", "=/r/.: it does not end in a file name"),
         ("RECEIPT_TEMPORARY", "/r", "=/r: it is not in the directory of QL3_RECEIPT_TARGET"),
         ("OUTPUT_QUOTA_FIFO", "/f", "=/f: it is not beside QL3_OUTPUT_TRUNCATION_TARGET"),
         (
@@ -439,17 +519,29 @@ fn held(place: &Place, holder: &str) -> Running {
 }
 
 #[test]
-fn a_term_after_the_jobs_end_leaves_holders_a_moment_and_then_only_the_receipt_comes() {
+fn a_term_after_the_jobs_end_leaves_holders_their_time() {
+    // They have got it too, and clean up: to close their output then would be to kill them.
     let place = Place::new();
-    let running = held(&place, "trap '' TERM; until [ -e go ]; do sleep 0.01; done");
-    let asked = Instant::now();
+    let cleans_up = "trap 'touch heard' TERM; until [ -e go ]; do sleep 0.01; done; echo late";
+    let mut running = held(&place, cleans_up);
+    let holder = String::from_utf8(place.read("holder")).unwrap().trim().parse().unwrap();
     running.signal("TERM");
-    running.wait().exits(3);
-    // It is no longer than that where the machine has time; it must not be shorter anywhere.
-    assert!(asked.elapsed() >= Duration::from_millis(50), "{:?}", asked.elapsed());
-    assert_eq!((fact(&place), receipt(&place)), (None, Some(3)));
-    assert_eq!(names(&place), ["outputs/", "outputs/l", "receipts/", "receipts/receipt"]);
+    weir_tests::send("TERM", holder);
+    eventually("the holder has got it", || place.at("heard").exists());
+    // weir has read its own by now: only what waits for it could be read later.
+    eventually("weir has read its own", || pending_signals(running.pid()) == 0);
+    assert!(running.runs());
     File::create(place.at("go")).unwrap();
+    running.wait().exits(3);
+    assert_eq!((fact(&place), receipt(&place)), (expected_fact(false), Some(3)));
+    assert_eq!(place.read("outputs/l"), b"late\n");
+}
+
+/// The signals that wait to be taken by a process.
+fn pending_signals(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:\t")).unwrap();
+    u64::from_str_radix(pending, 16).unwrap()
 }
 
 #[test]

@@ -290,7 +290,7 @@ impl<'d> Draft<'d> {
 
     fn remove_name(&mut self) {
         let Some(name) = self.name.take() else { return };
-        if self.must_have_name(&name).is_ok() {
+        if self.must_have_name(&name).or_else(|_| self.must_have_name(&name)).is_ok() {
             // What cannot be removed is found and replaced by the next start.
             let _ = files::unlink_at(self.directory, &name);
         }

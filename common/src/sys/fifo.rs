@@ -1,7 +1,7 @@
 //! The FIFO between the job and the drainer: fifo(7).
 
 use super::errno::Errno;
-use super::files::{self, Identity, Kind};
+use super::files::{self, Identity};
 use rustix::fs::{self, FileType, Mode, OFlags};
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,27 +19,25 @@ pub struct Ends {
     pub reader: OwnedFd,
     /// Blocking and write-only: the job's standard output and error.
     pub writer: OwnedFd,
-    /// Which FIFO it is.
-    pub identity: Identity,
 }
 
-/// Opens both ends, the reader first. Never blocks.
+/// Opens both ends of this very FIFO, the reader first. Never blocks.
 ///
 /// The writer must be open before the first read: a FIFO without one reads as ended.
-/// `ESTALE` says that the name led to something else the second time, or that what it
-/// leads to is no FIFO of this user's.
-pub fn open_at(directory: impl AsFd, name: &OsStr) -> Result<Ends, Errno> {
+/// `ESTALE` says that the name leads to something else.
+pub fn open_at(directory: impl AsFd, name: &OsStr, identity: Identity) -> Result<Ends, Errno> {
     let common = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let reader = fs::openat(&directory, name, common | OFlags::RDONLY, Mode::empty())?;
     // Non-blocking, so that a FIFO that was swapped in answers ENXIO instead of hanging.
     let writer = fs::openat(&directory, name, common | OFlags::WRONLY, Mode::empty())?;
-    let (one, other) = (files::status(&reader)?, files::status(&writer)?);
-    if one.if_ours(Kind::Fifo).is_err() || one.identity != other.identity {
-        return Err(Errno::ESTALE);
+    for end in [&reader, &writer] {
+        if files::status(end)?.identity != identity {
+            return Err(Errno::ESTALE);
+        }
     }
     // The job's end blocks, as a program expects of its standard output.
     fs::fcntl_setfl(&writer, OFlags::empty())?;
-    Ok(Ends { reader, writer, identity: one.identity })
+    Ok(Ends { reader, writer })
 }
 
 /// Lets other users open the FIFO for writing, by way of a descriptor that they have:

@@ -34,7 +34,6 @@ pub(crate) struct Plan {
     pub(crate) stdin: Stdin,
     pub(crate) chatter: Chatter,
     pub(crate) after_exit: AfterExit,
-    pub(crate) background: Background,
     pub(crate) grace: Duration,
     pub(crate) scope: Scope,
     pub(crate) orphans: Orphans,
@@ -158,8 +157,10 @@ pub(crate) enum Stdin {
 pub(crate) enum AfterExit {
     /// weir leaves after the grace; a background process drains to the true end.
     Linger,
-    /// weir waits for the true end.
+    /// weir waits for the true end, or until it is asked to end.
     Wait,
+    /// weir waits for the true end, whatever it is asked.
+    WaitOut,
     /// Every descendant is ended.
     Kill,
 }
@@ -190,14 +191,6 @@ pub(crate) enum Reopening {
 pub(crate) enum Chatter {
     Notes,
     ErrorsOnly,
-}
-
-/// Whether a copy of weir may drain on when weir leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Background {
-    Allowed,
-    /// Nobody would let it live, or know of it.
-    Never,
 }
 
 /// How weir leaves when a signal has ended the job.

@@ -58,8 +58,9 @@ pub(super) fn receipt_place(
 
 /// A file's directory and name.
 pub(super) fn split(path: &Path) -> Result<(&Path, &OsStr), &'static str> {
-    // `file_name` overlooks a slash at the end, which asks for a directory.
-    let names_directory = path.as_os_str().as_bytes().ends_with(b"/");
+    // `file_name` overlooks what asks for a directory.
+    let bytes = path.as_os_str().as_bytes();
+    let names_directory = bytes.ends_with(b"/") || bytes.ends_with(b"/.");
     match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) if !names_directory => {
             let here = parent.as_os_str().is_empty();

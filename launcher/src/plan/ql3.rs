@@ -3,8 +3,8 @@
 use super::places::split;
 use super::values::c_words;
 use super::{
-    AfterExit, Background, CapturePlan, Chatter, FactForm, Insistence, Leaving, LogPlan, Orphans,
-    Output, Plan, ReceiptForm, ReceiptPlan, RecordName, Reopening, Scope, Stdin, Sync,
+    AfterExit, CapturePlan, Chatter, FactForm, Insistence, Leaving, LogPlan, Orphans, Output, Plan,
+    ReceiptForm, ReceiptPlan, RecordName, Reopening, Scope, Stdin, Sync,
 };
 use crate::cli::{Launch, VARIABLES, Variable};
 use crate::place::{Place, Rule};
@@ -52,9 +52,9 @@ impl Plan {
             directory: None,
             stdin: Stdin::Inherited,
             chatter: Chatter::ErrorsOnly,
-            after_exit: AfterExit::Wait,
-            // The client looks for the receipt when weir has left.
-            background: Background::Never,
+            // Whoever stops an attempt signals its whole group, and kills what has not ended
+            // by then; and looks for the receipt when weir has left.
+            after_exit: AfterExit::WaitOut,
             grace: Duration::ZERO,
             scope: Scope::Job,
             orphans: Orphans::Left,

@@ -5,15 +5,14 @@ use super::values::{
     after_exit, choice, grace, id, min_free, profile, quota, stdin, sync, text, words,
 };
 use super::{
-    Background, Beginning, CapturePlan, Chatter, FactForm, Insistence, Leaving, LogPlan, NamedLog,
-    Orphans, Output, Plan, ReceiptForm, ReceiptPlan, RecordName, Reopening, Scope, Whereabouts,
+    Beginning, CapturePlan, Chatter, FactForm, Insistence, Leaving, LogPlan, NamedLog, Orphans,
+    Output, Plan, ReceiptForm, ReceiptPlan, RecordName, Reopening, Scope, Whereabouts,
 };
 use crate::cli::{Args, Name, VARIABLE_PREFIX};
 use crate::place;
 use crate::refusal::{Code, Refusal};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use weir_common::sys::process::Pid;
 use weir_common::sys::spawn::Hidden;
 use weir_common::{ArtifactId, AttemptId, Links, RunId};
 
@@ -52,11 +51,6 @@ impl Plan {
             stdin: stdin(args)?,
             chatter: if args.flag(Name::Quiet)? { Chatter::ErrorsOnly } else { Chatter::Notes },
             after_exit: after_exit(args)?,
-            // When process 1 leaves, nothing is left that could drain.
-            background: match Pid::own().is_init() {
-                true => Background::Never,
-                false => Background::Allowed,
-            },
             grace: grace(args)?,
             scope: choice(args, Name::SignalScope, [("job", Scope::Job), ("group", Scope::Group)])?,
             orphans: if args.flag(Name::Subreaper)? { Orphans::Adopted } else { Orphans::Left },

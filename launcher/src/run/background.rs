@@ -4,12 +4,12 @@
 use super::relay::asks_to_end;
 use super::watch::{Means, StreamEnd};
 use crate::ending::Leave;
-use crate::plan::{Background, Plan};
+use crate::plan::Plan;
 use crate::voice::Voice;
 use std::os::fd::AsFd;
 use weir_common::sys::descriptors;
 use weir_common::sys::files::Standard;
-use weir_common::sys::process::{self, Fork, News, Stops};
+use weir_common::sys::process::{self, Fork, News, Pid, Stops};
 use weir_common::sys::signals::{self, SignalReader, SignalSet};
 use weir_drainer::{Drain, Pause, Until};
 
@@ -26,10 +26,10 @@ pub(super) fn settle<Source: AsFd, Log: AsFd>(
     means: Means<'_>,
     voice: &mut Voice,
 ) -> (StreamEnd, Leave) {
-    // Perhaps it ends at this very moment.
+    // Perhaps it ends at this very moment; and with process 1 everything does.
     let swept = drain.sweep();
     drain.end_tee();
-    if swept == Pause::Ended || plan.background == Background::Never {
+    if swept == Pause::Ended || Pid::own().is_init() {
         return (StreamEnd::of(Ok(swept)), leave);
     }
     // Before there is a copy: a stop from the terminal in between would be for ever.

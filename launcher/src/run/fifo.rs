@@ -13,8 +13,7 @@ use weir_common::sys::files::{self, Identity, Kind};
 pub(super) struct Fifo<'d> {
     directory: &'d Directory,
     name: &'d OsStr,
-    /// Which file it is, once that is known.
-    identity: Option<Identity>,
+    identity: Identity,
 }
 
 impl<'d> Fifo<'d> {
@@ -42,9 +41,15 @@ impl<'d> Fifo<'d> {
             };
             Refusal::new(code, "cannot create FIFO").at(&path).because(errno)
         })?;
+        let stale = || Refusal::new(Code::FifoBlocked, "cannot open FIFO").at(&path);
+        let identity = match files::ours_at(directory, name, Kind::Fifo) {
+            Ok(Some(made)) => made.identity,
+            Ok(None) => return Err(stale().because("somebody has removed it")),
+            Err(strange) => return Err(stale().because(strange)),
+        };
         // From here on a refusal removes it.
-        let mut fifo = Fifo { directory, name, identity: None };
-        let ends = fifo::open_at(directory, fifo.name).map_err(|errno| {
+        let fifo = Fifo { directory, name, identity };
+        let ends = fifo::open_at(directory, name, identity).map_err(|errno| {
             let code = match errno {
                 // It says something about FIFOs here, or about this one.
                 Errno::EPERM
@@ -58,7 +63,6 @@ impl<'d> Fifo<'d> {
             };
             Refusal::new(code, "cannot open FIFO").at(&path).because(errno)
         })?;
-        fifo.identity = Some(ends.identity);
         if plan.reopening == Reopening::Anybody {
             fifo::let_others_reopen(&ends.reader).map_err(|errno| {
                 let refusal = Refusal::new(Code::System, "cannot make FIFO reopenable");
@@ -71,9 +75,9 @@ impl<'d> Fifo<'d> {
 
 impl Drop for Fifo<'_> {
     fn drop(&mut self) {
-        let named = files::status_at(self.directory, self.name).map(|status| status.identity);
+        let look = || files::status_at(self.directory, self.name);
         // Whatever took its place meanwhile is not ours.
-        if self.identity.is_none() || named.ok() == self.identity {
+        if look().or_else(|_| look()).is_ok_and(|named| named.identity == self.identity) {
             let _ = files::unlink_at(self.directory, self.name);
         }
     }

@@ -76,13 +76,15 @@ pub(crate) fn run(
         Some(captured) if captured.plan.output == Output::LogAndTee => Copy::open(),
         _ => Copy::Nowhere,
     };
+    // Before the job: afterwards there may be no memory.
+    let drain = stream.as_ref().map(|stream| stream.drain(copy.descriptor()));
+    let mut drain = drain.transpose()?;
     let means = Means {
         remaining: Remaining::take_over(plan)?,
         relay: Relay::new(&signals, plan.scope),
         source: stream.as_ref().map(Stream::source),
         terminal_copy: copy.own(),
         after_exit: plan.after_exit,
-        background: plan.background,
         grace: plan.grace,
     };
     if let Some(captured) = captured {
@@ -105,7 +107,6 @@ pub(crate) fn run(
         let own = own.chain(copy.own()).chain(records.descriptors());
         let_go_of_everything_else(&copy, own, voice);
     }
-    let mut drain = stream.as_ref().map(|stream| stream.drain(copy.descriptor()));
     let attempt = see_through(plan, start, drain.as_mut(), means, voice);
     records.publish(plan, stream.as_ref().map(|stream| &stream.log), &attempt, voice);
     drop(stream);

@@ -2,14 +2,16 @@
 
 use super::fifo::Fifo;
 use super::log::Log;
-use crate::refusal::Refusal;
+use crate::refusal::{Code, Refusal};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use weir_drainer::Drain;
 
 /// A log that is ours, and the FIFO that leads to it. Dropped, it removes the FIFO.
 pub(super) struct Stream<'d> {
-    pub(super) log: Log<'d>,
+    // Dropped in this order: once the log's lock is free, a FIFO with this name is the next
+    // start's.
     _fifo: Fifo<'d>,
+    pub(super) log: Log<'d>,
     reader: OwnedFd,
 }
 
@@ -17,7 +19,7 @@ impl<'d> Stream<'d> {
     /// Makes the FIFO, and hands out the end that the job writes to.
     pub(super) fn open(log: Log<'d>) -> Result<(Stream<'d>, OwnedFd), Refusal> {
         let (fifo, ends) = Fifo::create(log.captured())?;
-        Ok((Stream { log, _fifo: fifo, reader: ends.reader }, ends.writer))
+        Ok((Stream { _fifo: fifo, log, reader: ends.reader }, ends.writer))
     }
 
     /// Where the output is read.
@@ -29,13 +31,15 @@ impl<'d> Stream<'d> {
     pub(super) fn drain<'s>(
         &'s self,
         copy: Option<BorrowedFd<'s>>,
-    ) -> Drain<'s, BorrowedFd<'s>, BorrowedFd<'s>> {
+    ) -> Result<Drain<'s, BorrowedFd<'s>, BorrowedFd<'s>>, Refusal> {
         let room_bytes = self.log.captured().plan.room_bytes(self.log.start_bytes());
         let drain = Drain::new(self.source(), self.log.as_fd(), room_bytes);
-        match copy {
+        let drain =
+            drain.map_err(|errno| Refusal::new(Code::System, "cannot drain").because(errno))?;
+        Ok(match copy {
             Some(copy) => drain.tee(copy),
             None => drain,
-        }
+        })
     }
 
     /// Every descriptor that it needs.

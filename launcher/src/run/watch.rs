@@ -3,15 +3,16 @@
 use super::now_ms;
 use super::relay::{Relay, asks_to_end};
 use super::remaining::{Children, Remaining};
-use crate::plan::{AfterExit, Background};
+use crate::plan::AfterExit;
 use crate::voice::Voice;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::thread;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use weir_common::Errno;
 use weir_common::sys::process::{self, End, News, Pid, Stops, Usage};
 use weir_common::sys::signals::{self, READ_BY_LAUNCHER};
 use weir_common::sys::streams::{self, Wake};
+use weir_common::sys::thread;
 use weir_drainer::{Drain, Pause, Tally, Until};
 
 /// How a job has ended.
@@ -59,18 +60,12 @@ pub(super) struct Means<'a> {
     /// weir's own description of a terminal that gets a copy.
     pub(super) terminal_copy: Option<BorrowedFd<'a>>,
     pub(super) after_exit: AfterExit,
-    pub(super) background: Background,
     pub(super) grace: Duration,
     pub(super) remaining: Remaining,
 }
 
 /// The drainer's stack: its loop needs little, but debug builds need more than that.
 const STACK_BYTES: usize = 128 << 10;
-
-/// How long the output may still be held after a signal has asked weir to end, where
-/// nobody could drain on in the background. The signal may have gone to the holders too,
-/// and they need a moment; whoever has sent it may not wait longer than 100 ms.
-const LAST_MOMENT: Duration = Duration::from_millis(50);
 
 /// Sees a running job through to its end, and its stream, if it has one here, to its end
 /// or to the end of weir's patience.
@@ -127,40 +122,34 @@ where
     Source: AsFd + Send,
     Log: AsFd + Send,
 {
-    let (stop, done) = (Wake::new()?, Wake::new()?);
-    thread::scope(|scope| {
-        let body = || {
-            // Anew, since a C library may open a new thread to signals of its own.
-            signals::block(READ_BY_LAUNCHER);
-            let end = StreamEnd::of(drain.run(Until::interrupted_by(stop.as_fd())));
-            done.raise();
-            (end, drain.tally())
-        };
-        let thread = thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, body)?;
+    let (stop, done, outcome) = (Wake::new()?, Wake::new()?, OnceLock::new());
+    let body = || {
+        // Anew, since a C library may open a new thread to signals of its own.
+        signals::block(READ_BY_LAUNCHER);
+        let end = StreamEnd::of(drain.run(Until::interrupted_by(stop.as_fd())));
+        let _ = outcome.set((end, drain.tally()));
+        done.raise();
+    };
+    thread::beside(STACK_BYTES, body, || {
         // And in the thread that makes one: glibc unblocks its two real-time signals here.
         signals::block(READ_BY_LAUNCHER);
-        let mut draining = Some(thread);
         while !watch.is_over() {
             // Before every wait: patience may have ended without one.
             if watch.gives_up() {
                 stop.raise();
             }
+            if watch.stream.is_some() {
+                watch.wait_for_signals();
+                continue;
+            }
             let (signals, deadline) = (watch.means.relay.signals.as_fd(), watch.deadline());
-            let ready = match draining {
-                Some(_) => streams::first_readable([signals, done.as_fd()], deadline),
-                None => streams::first_readable([signals], deadline),
-            };
             // A wait that fails is tried again: something always comes.
-            if let Some(thread) = draining.take_if(|_| ready == Ok(Some(1))) {
-                // The thread is about to return; it has nothing to panic over.
-                let panicked = |_| (StreamEnd::Broken(Errno::EIO), Tally::default());
-                let (end, tally) = thread.join().unwrap_or_else(panicked);
-                watch.stream_ended(end, tally);
-            } else {
-                watch.take_signals();
+            let ready = streams::first_readable([signals, done.as_fd()], deadline);
+            match outcome.get().filter(|_| ready == Ok(Some(1))) {
+                Some((end, tally)) => watch.stream_ended(*end, *tally),
+                None => watch.take_signals(),
             }
         }
-        Ok(())
     })
 }
 
@@ -310,17 +299,14 @@ impl Watch<'_> {
         let bound = Instant::now().checked_add(self.means.grace);
         self.after = After::Grace(match self.means.after_exit {
             AfterExit::Linger | AfterExit::Kill => bound,
-            AfterExit::Wait => None,
+            AfterExit::Wait | AfterExit::WaitOut => None,
         });
         self.means.remaining.ask_to_end();
     }
 
     fn asked_to_end(&mut self) {
-        let is_kill = self.means.after_exit == AfterExit::Kill;
-        if is_kill || self.means.background == Background::Allowed {
+        if self.means.after_exit != AfterExit::WaitOut {
             self.patience_ends();
-        } else if self.deadline().is_none() {
-            self.after = After::Grace(Instant::now().checked_add(LAST_MOMENT));
         }
     }
 

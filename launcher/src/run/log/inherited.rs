@@ -12,6 +12,13 @@ pub(super) fn claim(captured: Captured<'_>, given: Option<OwnedFd>) -> Result<Lo
     let refuse = |code| Refusal::new(code, "cannot use standard output as log");
     let file = given.ok_or_else(|| refuse(Code::LogUnsafe).because("it is closed"))?;
     let start = files::status(&file).map_err(|errno| refuse(Code::System).because(errno))?;
+    if start.kind == Kind::Regular && start.bytes > 0 {
+        let opened = files::opened(&file).map_err(|errno| refuse(Code::System).because(errno))?;
+        if !opened.append {
+            let reason = "it is not in append mode, and what it holds would be overwritten";
+            return Err(refuse(Code::LogUnsafe).because(reason));
+        }
+    }
     let lock = match start.kind {
         Kind::Regular => Some(lock(&file)?),
         _ => None,

@@ -30,7 +30,7 @@ struct Reserved<'d> {
 
 impl<'d> Reserved<'d> {
     fn new(record: &'d Named<'d>) -> Result<Reserved<'d>, Refusal> {
-        match reserve(record) {
+        match reserve(record, record.bytes_max) {
             Ok(draft) => Ok(Reserved { record, draft: Some(draft) }),
             Err(why) => Err(refuse_reserving(record, why)),
         }
@@ -41,11 +41,11 @@ impl<'d> Reserved<'d> {
         Reserved { record, draft: None }
     }
 
-    /// The draft, which may have to be made still.
-    fn draft(self) -> Result<Draft<'d>, Doubt> {
+    /// The draft, which may have to be made still: then with no more room than is needed.
+    fn draft(self, bytes: usize) -> Result<Draft<'d>, Doubt> {
         match self.draft {
             Some(draft) => Ok(draft),
-            None => reserve(self.record)
+            None => reserve(self.record, bytes)
                 .map_err(|why| Doubt::new(why.errno(), format!("{}: {why}", self.record.which))),
         }
     }
@@ -53,7 +53,7 @@ impl<'d> Reserved<'d> {
     fn publish(self, bytes: &[u8], durability: Durability, voice: &mut Voice) -> Result<(), Doubt> {
         let record = self.record;
         let what = record.which;
-        match self.draft()?.publish(record.name(), bytes, durability) {
+        match self.draft(bytes.len())?.publish(record.name(), bytes, durability) {
             Ok(Published::Ours) => {}
             Ok(Published::AlreadyThere) => {
                 let reason = format!("another {what} took its name meanwhile, and stays");
@@ -68,9 +68,9 @@ impl<'d> Reserved<'d> {
     }
 }
 
-fn reserve<'d>(record: &'d Named<'d>) -> Result<Draft<'d>, ReserveError> {
+fn reserve<'d>(record: &'d Named<'d>, bytes: usize) -> Result<Draft<'d>, ReserveError> {
     let draft_name = DraftName(record.record.draft.clone());
-    Draft::reserve(record.directory, &draft_name, record.bytes_max, record.links)
+    Draft::reserve(record.directory, &draft_name, bytes, record.links)
 }
 
 fn refuse_reserving(record: &Named<'_>, why: ReserveError) -> Refusal {
