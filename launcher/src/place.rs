@@ -7,9 +7,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
-use weir_common::Errno;
 use weir_common::sys::files::{self, Identity, Kind, Lock, Space, Status};
 use weir_common::sys::process;
+use weir_common::{Durability, Errno};
 
 /// What a directory must be like for its records to be safe in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,10 +68,10 @@ pub(crate) struct Site<'p> {
     path: PathBuf,
 }
 
-/// How often a directory is made that others remove, and how often its lock is asked for.
-const TRIES: u32 = 1000;
-const TRIES_FOR_LOCK: u32 = 100;
-const PAUSE: Duration = Duration::from_millis(1);
+/// How often a directory is tried to be made that others remove, and the pause in between:
+/// ten seconds, in which whoever removes it has been given the processor.
+const TRIES: u32 = 2000;
+const PAUSE: Duration = Duration::from_millis(5);
 
 impl Site<'_> {
     fn deepest(&self) -> &OwnedFd {
@@ -95,75 +95,93 @@ impl Site<'_> {
         }
     }
 
-    /// Makes what is missing, and keeps it from being removed by whoever else has made it
-    /// and is refused.
-    pub(crate) fn make(self) -> Result<Directory, Refusal> {
+    /// Makes what is missing, on disk if that is asked for, and keeps it from being removed
+    /// by others who are refused.
+    pub(crate) fn make(self, durability: Durability) -> Result<Directory, Refusal> {
         for _ in 0..TRIES {
-            if let Some(directory) = self.try_to_make()? {
+            if let Some(directory) = self.try_to_make(durability)? {
                 return Ok(directory);
             }
             thread::sleep(PAUSE);
         }
-        let refusal = Refusal::new(Code::System, "cannot make directory").at(self.place.path());
-        Err(refusal.because("others remove it again and again"))
+        let refusal = Refusal::new(Code::System, "cannot use directory").at(self.place.path());
+        Err(refusal.because("somebody else has its lock, or removes it again and again"))
     }
 
-    /// `None` when another start has removed what it had made in the meantime.
-    fn try_to_make(&self) -> Result<Option<Directory>, Refusal> {
-        let fail = |errno, path: &Path| {
-            let code = creation_code(errno, Code::System);
-            Refusal::new(code, "cannot make directory").at(path).because(errno)
-        };
-        let base = files::duplicate(&self.base).map_err(|errno| fail(errno, &self.place.base))?;
+    /// `None` while another start removes what is missing, or has done so.
+    fn try_to_make(&self, durability: Durability) -> Result<Option<Directory>, Refusal> {
+        let base =
+            files::duplicate(&self.base).map_err(|errno| cannot_make(errno, &self.place.base))?;
         let mut directory = Directory {
             file: base,
             path: self.place.base.clone(),
-            made: Vec::new(),
+            new: Vec::new(),
+            hold: Hold::Unlocked,
             fate: Cell::new(Fate::Undo),
         };
         for (at, name) in (1..).zip(&self.place.below) {
             let path = join(&directory.path, name);
-            let (mut next, mut ours) = (open_private(&directory.file, name, &path)?, false);
+            let mut next = open_private(&directory.file, name, &path)?;
             if next.is_none() {
                 match files::make_directory_at(&directory.file, name) {
-                    Ok(()) => ours = true,
+                    Ok(()) => next = open_made(&directory.file, name, &path, durability)?,
                     // Another start was quicker; its directory serves as well.
-                    Err(Errno::EEXIST) => {}
+                    Err(Errno::EEXIST) => next = open_private(&directory.file, name, &path)?,
                     Err(Errno::ENOENT) if directory.path != self.place.base => return Ok(None),
-                    Err(errno) => return Err(fail(errno, &path)),
+                    Err(errno) => return Err(cannot_make(errno, &path)),
                 }
-                next = open_private(&directory.file, name, &path).inspect_err(|_| {
-                    if ours {
-                        let _ = files::remove_directory_at(&directory.file, name);
-                    }
-                })?;
             }
             let Some(next) = next else { return Ok(None) };
             let parent = std::mem::replace(&mut directory.file, next);
             directory.path = path;
-            if at == self.place.below.len() && !is_held(&directory.file, &parent, name) {
-                return Ok(None);
+            if at == self.place.below.len() {
+                match hold(&directory.file, &parent, name) {
+                    Some(hold) => directory.hold = hold,
+                    None => return Ok(None),
+                }
             }
-            if ours {
-                directory.made.push(Made { parent, name: name.clone() });
+            // Whoever has made it: it was not there before.
+            if at > self.found.len() {
+                directory.new.push(New { parent, name: name.clone() });
             }
         }
         Ok(Some(directory))
     }
 }
 
+fn cannot_make(errno: Errno, path: &Path) -> Refusal {
+    let code = creation_code(errno, Code::System);
+    Refusal::new(code, "cannot make directory").at(path).because(errno)
+}
+
+/// Opens a directory that was made just now, once it is on disk: others may use it at
+/// once. It is removed again where that fails.
+fn open_made(
+    parent: &OwnedFd,
+    name: &OsStr,
+    path: &Path,
+    durability: Durability,
+) -> Result<Option<OwnedFd>, Refusal> {
+    let synced = match durability {
+        Durability::Synced => files::sync_all(parent).map_err(|errno| cannot_make(errno, path)),
+        Durability::Unsynced => Ok(()),
+    };
+    synced.and_then(|()| open_private(parent, name, path)).inspect_err(|_| {
+        let _ = files::remove_directory_at(parent, name);
+    })
+}
+
 /// Takes the shared lock of a directory, with which nobody removes it, and looks whether
-/// it still has its name.
-///
-/// Whoever removes one has its lock for a moment only. Where somebody else has it for
-/// longer, or directories have no locks, there is none to be had, and none is needed.
-fn is_held(directory: &OwnedFd, parent: &OwnedFd, name: &OsStr) -> bool {
-    let mut tries = 0..TRIES_FOR_LOCK;
-    while files::lock_shared(directory) == Ok(Lock::Busy) && tries.next().is_some() {
-        thread::sleep(PAUSE);
-    }
-    let named = files::status_at(parent, name).map(|named| named.identity);
-    named.is_ok() && named == files::status(directory).map(|status| status.identity)
+/// it still has its name; `None` when somebody is about to remove it, or has done so.
+fn hold(directory: &OwnedFd, parent: &OwnedFd, name: &OsStr) -> Option<Hold> {
+    let hold = match files::lock_shared(directory) {
+        Ok(Lock::Taken) => Hold::Locked,
+        Ok(Lock::Busy) => return None,
+        Err(_) => Hold::Unlocked,
+    };
+    let named = files::status_at(parent, name).ok()?;
+    let status = files::status(directory).ok()?;
+    (named.identity == status.identity).then_some(hold)
 }
 
 /// A directory that a log or a receipt is in, open for all later calls.
@@ -171,22 +189,33 @@ fn is_held(directory: &OwnedFd, parent: &OwnedFd, name: &OsStr) -> bool {
 pub(crate) struct Directory {
     file: OwnedFd,
     path: PathBuf,
-    made: Vec<Made>,
+    new: Vec<New>,
+    hold: Hold,
     fate: Cell<Fate>,
 }
 
+/// A directory that was missing when this start looked first.
 #[derive(Debug)]
-struct Made {
+struct New {
     parent: OwnedFd,
     name: OsString,
 }
 
-/// What becomes of what this start has made, when it is refused after all.
+/// What keeps others from removing a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hold {
+    /// Its shared lock.
+    Locked,
+    /// Nothing: directories have no locks there.
+    Unlocked,
+}
+
+/// What becomes of what is new, when this start is refused after all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It is removed again.
     Undo,
-    /// It stays: it was there before, or the job has started.
+    /// It stays: it was there before, or somebody has used it.
     Keep,
 }
 
@@ -198,7 +227,7 @@ impl Directory {
 
     /// Every descriptor that it needs.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        [&self.file].into_iter().chain(self.made.iter().map(|made| &made.parent)).map(AsFd::as_fd)
+        [&self.file].into_iter().chain(self.new.iter().map(|new| &new.parent)).map(AsFd::as_fd)
     }
 
     /// The path of a name in it, for messages.
@@ -209,11 +238,6 @@ impl Directory {
     /// From here on it stays, whatever happens.
     pub(crate) fn keep(&self) {
         self.fate.set(Fate::Keep);
-    }
-
-    /// Puts the names of the directories that were made on disk.
-    pub(crate) fn sync_parents(&self) -> Result<(), Errno> {
-        self.made.iter().try_for_each(|made| files::sync_all(&made.parent))
     }
 }
 
@@ -229,14 +253,16 @@ impl Drop for Directory {
             return;
         }
         let mut directory = &self.file;
-        for made in self.made.iter().rev() {
+        for new in self.new.iter().rev() {
             // Somebody else may be using it by now, though it may look empty (what is made
             // there has no name at first): then the lock is shared, and it stays.
-            if files::lock(directory) != Ok(Lock::Taken) {
-                return;
+            match (files::lock(directory), self.hold) {
+                (Ok(Lock::Busy), _) | (Err(_), Hold::Locked) => return,
+                (Ok(Lock::Taken), _) | (Err(_), Hold::Unlocked) => {
+                    let _ = files::remove_directory_at(&new.parent, &new.name);
+                }
             }
-            let _ = files::remove_directory_at(&made.parent, &made.name);
-            directory = &made.parent;
+            directory = &new.parent;
         }
     }
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use weir_common::sys::process::{self, End, Pid};
 use weir_common::{
     ArtifactId, AttemptId, Capture, Fact, JobEnd, LogName, Receipt, RunId, receipt_name,
@@ -18,6 +18,8 @@ use weir_tests::{Place, QUOTA, Weir, dispatcher_binary, eventually, needs, weir_
 const RECORDER: &str = include_str!("../jobs/recorder.py");
 const LENGTHS: [u64; 8] = [0, 1, 5000, 65_535, 65_536, 65_537, 200_000, 131_072];
 const AT_ONCE: usize = 16;
+/// Far more than it takes: it only ends what hangs.
+const DEADLINE: Duration = Duration::from_secs(900);
 
 const HUP: i32 = 1;
 const USR1: i32 = 10;
@@ -177,7 +179,9 @@ impl Scene {
     fn run(&self, blows_max: u32, chance: &mut Chance) -> (Blows, ExitStatus) {
         let mut blows = Blows::default();
         let mut dispatcher = self.start_dispatcher();
+        let deadline = Instant::now() + DEADLINE;
         loop {
+            assert!(Instant::now() < deadline, "it never ended, after {:?}", blows.counts);
             match dispatcher.try_wait().unwrap() {
                 Some(status) if status.signal().is_none() => return (blows, status),
                 Some(_) => dispatcher = self.start_dispatcher(),
@@ -286,7 +290,10 @@ impl Attempt {
         match receipt.job {
             JobEnd::Ended(End::Code(code)) => {
                 let length = LENGTHS[self.number as usize % LENGTHS.len()];
-                assert_eq!((u64::from(code), out), (self.number % 5, length), "{what}");
+                assert_eq!(u64::from(code), self.number % 5, "{what}");
+                // Its child may have been killed before it had written the rest.
+                let left_to_child = if self.number % 4 == 2 { length.min(1000) } else { 0 };
+                assert!((length - left_to_child..=length).contains(&out), "{what}: {out}");
             }
             JobEnd::Ended(End::Signal { number, .. }) => {
                 assert!(blows.signals.contains(&number), "{what} died of {number}");
@@ -296,12 +303,12 @@ impl Attempt {
     }
 
     /// The names in its shard that are its own.
-    fn names(&self) -> BTreeSet<std::ffi::OsString> {
+    fn names(&self, blows: &Blows) -> BTreeSet<std::ffi::OsString> {
         let mut names = BTreeSet::from([self.name.as_os_str().to_owned()]);
         if self.fact.is_some() {
             names.insert(self.name.fact());
         }
-        if self.receipt.is_none() {
+        if blows.killed.contains(self.attempt.as_str()) {
             names.insert(self.name.fifo());
         }
         names
@@ -366,7 +373,7 @@ fn whoever_is_killed_what_is_left_is_true_and_can_be_started_again() {
     let mut names: BTreeMap<PathBuf, BTreeSet<std::ffi::OsString>> = BTreeMap::new();
     for attempt in &attempts {
         attempt.check(&blows);
-        names.entry(attempt.shard.clone()).or_default().extend(attempt.names());
+        names.entry(attempt.shard.clone()).or_default().extend(attempt.names(&blows));
     }
     for (shard, names) in &names {
         for entry in std::fs::read_dir(shard).unwrap() {

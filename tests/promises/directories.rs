@@ -241,3 +241,25 @@ fn of_several_starts_at_once_one_runs_and_keeps_its_directories() {
         assert!(below.join(format!(".{log}.truncated.json")).exists());
     }
 }
+
+#[test]
+fn a_refused_start_that_takes_its_time_removes_no_directory_from_under_another() {
+    let test = "a_refused_start_that_takes_its_time";
+    if !weir_tests::needs(test, "strace") {
+        return;
+    }
+    let place = Place::new();
+    place.weir().sh("true").run().exits(0);
+    let late = "inject=unlinkat:delay_enter=1000000";
+    let under = ["strace", "-f", "-qq", "-o", "trace", "-e", "trace=unlinkat", "-e", late];
+    let with_receipt = |weir: Weir, attempt: &str| {
+        weir.option("attempt-id", attempt).option("receipt-root", "receipts").sh("echo hi")
+    };
+    // Its log is sealed, and it goes to remove the directory that it has made.
+    let refused = with_receipt(place.weir().under(&under), "xx-refused").spawn();
+    weir_tests::eventually("the directory is made", || place.at("receipts/xx").exists());
+    let weir = place.bare().option("log", "other").option("min-free", "0");
+    with_receipt(weir, "xx-other").run().exits(0).says("");
+    refused.wait().refused("log-sealed");
+    assert_eq!(place.receipt("receipts/xx/xx-other.json").counts.kept_bytes, 3);
+}

@@ -92,3 +92,39 @@ fn a_fifo_that_is_replaced_during_the_run_is_not_removed() {
     assert_eq!(place.read(".l.fifo"), b"mine\n");
     assert_eq!(place.log(), "hi\n");
 }
+
+#[test]
+fn file_planted_in_the_place_of_a_fifo_that_was_made_just_now() {
+    let test = "file_planted_in_the_place_of_a_fifo";
+    if !weir_tests::needs(test, "strace") {
+        return;
+    }
+    let place = Place::new();
+    let slowly = "inject=mknodat:delay_exit=2000000";
+    let under = ["strace", "-f", "-qq", "-o", "trace", "-e", "trace=mknodat", "-e", slowly];
+    let running = place.weir().sh("echo hi").under(&under).spawn();
+    eventually("the FIFO is made", || place.at(".l.fifo").exists());
+    std::fs::write(place.at("planted"), "somebody's").unwrap();
+    std::fs::rename(place.at("planted"), place.at(".l.fifo")).unwrap();
+    running.wait().refused("fifo-blocked");
+    assert_eq!(place.read(".l.fifo"), b"somebody's");
+    assert_eq!(place.names(), [".l.fifo", "trace"]);
+}
+
+#[test]
+fn the_fifo_is_gone_before_the_log_is_free() {
+    let test = "the_fifo_is_gone_before_the_log_is_free";
+    if !weir_tests::needs(test, "strace") {
+        return;
+    }
+    let place = Place::new();
+    let under = ["strace", "-f", "-qq", "-y", "-o", "trace", "-e", "trace=unlinkat,close"];
+    place.weir().sh("echo hi").under(&under).run().exits(0);
+    let trace = String::from_utf8_lossy(&place.read("trace")).into_owned();
+    let at = |call: &str, file: &str| {
+        let is_it = |line: &str| line.contains(call) && line.contains(file);
+        trace.lines().position(is_it).unwrap_or_else(|| panic!("no {call}{file}: {trace}"))
+    };
+    let log = format!("<{}>", place.at("l").display());
+    assert!(at("unlinkat(", ".l.fifo") < at("close(", &log), "{trace}");
+}

@@ -301,3 +301,24 @@ fn names_with_control_characters_keep_an_error_on_its_line() {
     done.refused("log-sealed");
     assert!(done.stderr().contains("its fact .a\\nb.truncated.json exists"), "{done:?}");
 }
+
+#[test]
+fn a_log_that_another_start_has_used_in_between_is_not_removed() {
+    let test = "a_log_that_another_start_has_used_in_between";
+    if !weir_tests::needs(test, "strace") {
+        return;
+    }
+    // It writes nothing, so that its log looks as new as it was.
+    for job in ["echo other", "true"] {
+        let place = Place::new();
+        let late = "inject=flock:delay_enter=2000000:when=1";
+        let under = ["strace", "-f", "-qq", "-o", "trace", "-e", "trace=flock", "-e", late];
+        let late = place.weir().sh("echo late").under(&under).spawn();
+        weir_tests::eventually("it has made the log", || place.at("l").exists());
+        place.weir().sh(job).run().exits(0).says("");
+        let left = place.read("l");
+        late.wait().refused("log-sealed");
+        assert_eq!(place.read("l"), left);
+        assert!(!place.fact().quota_reached);
+    }
+}

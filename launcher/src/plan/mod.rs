@@ -15,7 +15,7 @@ use std::ffi::{CString, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use weir_common::sys::spawn::Hidden;
-use weir_common::{ArtifactId, AttemptId, CallbackToken, Links, LogName, Quota, RunId};
+use weir_common::{ArtifactId, AttemptId, CallbackToken, Durability, Links, LogName, Quota, RunId};
 
 /// A job to be run.
 pub(crate) struct Plan {
@@ -138,6 +138,16 @@ pub(crate) enum Sync {
     Full,
     Records,
     None,
+}
+
+impl Sync {
+    /// Whether the records, and the directories that they are in, are.
+    pub(crate) fn of_records(self) -> Durability {
+        match self {
+            Sync::Full | Sync::Records => Durability::Synced,
+            Sync::None => Durability::Unsynced,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! `--fresh`: removing what an earlier start has left, and nothing else.
 
+use super::log::{self, Log};
 use super::records::{Named, Names};
-use super::{Captured, fifo, log};
+use super::{Captured, fifo};
 use crate::place::Directory;
 use crate::plan::{Beginning, LogPlan};
 use crate::refusal::{Code, Refusal};
@@ -27,15 +28,29 @@ pub(super) fn retire(captured: Captured<'_>, records: &Names<'_>) -> Result<(), 
     }
     // What would refuse the new start is found before the old one's log is gone.
     fifo::must_be_free_or_ours(captured)?;
-    let log = old_log(captured)?;
+    let Some(log) = old_log(captured)? else { return Ok(()) };
     // Records are found while the log is held, and only these are removed: should
     // another start publish in the meantime, its records are others.
-    let mut old_records = Vec::new();
-    for record in records.iter() {
-        old_records.extend(old_record(record)?);
-    }
+    let old_records = old_records(records)?;
     // The log first: a record may outlive its log, but no log its record.
-    log.iter().chain(&old_records).try_for_each(remove)
+    [&log].into_iter().chain(&old_records).try_for_each(remove)
+}
+
+/// Removes records whose log is gone, where a fresh start is asked for: when it has made
+/// a log of this name, and has its lock, nobody else can be at work with it.
+pub(super) fn retire_orphans(log: &Log<'_>, records: &Names<'_>) -> Result<(), Refusal> {
+    match (log.captured().plan.beginning(), log.is_new()) {
+        (Beginning::Fresh, true) => old_records(records)?.iter().try_for_each(remove),
+        _ => Ok(()),
+    }
+}
+
+fn old_records<'d>(records: &'d Names<'d>) -> Result<Vec<Old<'d>>, Refusal> {
+    let mut old = Vec::new();
+    for record in records.iter() {
+        old.extend(old_record(record)?);
+    }
+    Ok(old)
 }
 
 fn old_log(captured: Captured<'_>) -> Result<Option<Old<'_>>, Refusal> {

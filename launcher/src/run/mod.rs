@@ -57,8 +57,9 @@ pub(crate) fn run(
         voice.quieten();
     }
     let admitted = admission::admit(plan, voice)?;
-    let directory = admitted.capture.map(Site::make).transpose()?;
-    let receipt_directory = admitted.receipt.map(Site::make).transpose()?;
+    let make = |site: Site<'_>| site.make(plan.sync.of_records());
+    let directory = admitted.capture.map(make).transpose()?;
+    let receipt_directory = admitted.receipt.map(make).transpose()?;
     let captured = plan.capture.as_ref().zip(directory.as_ref());
     let captured = captured.map(|(plan, directory)| Captured { plan, directory });
     let names = Names::of(plan, captured, receipt_directory.as_ref())?;
@@ -121,9 +122,16 @@ fn take_log<'d>(
     voice: &mut Voice,
 ) -> Result<Log<'d>, Refusal> {
     fresh::retire(captured, names)?;
+    let were_free = names.must_be_free(captured).is_ok();
     let log = Log::claim(captured, given)?;
     keep_from_log(&log, voice)?;
-    names.must_be_free(captured)?;
+    fresh::retire_orphans(&log, names)?;
+    names.must_be_free(captured).inspect_err(|_| {
+        // Another start has come and gone with the log that this one has made.
+        if were_free {
+            log.keep();
+        }
+    })?;
     log.must_fit()?;
     Ok(log)
 }

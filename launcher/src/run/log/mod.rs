@@ -75,6 +75,11 @@ impl<'d> Log<'d> {
         self.start.identity
     }
 
+    /// Whether this start has made it, and nobody has written to it.
+    pub(super) fn is_new(&self) -> bool {
+        matches!(&self.bond, Bond::Name { fate, .. } if fate.get() == Fate::Undo)
+    }
+
     /// Every descriptor that it needs.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let lock = match &self.bond {

@@ -25,6 +25,8 @@ pub(super) fn claim<'d>(
             let _ = files::unlink_at(captured.directory, name.as_os_str());
         }
     })?;
+    // Between its creation and its lock, another start may have come and gone with it.
+    let fate = if start.bytes == 0 { fate } else { Fate::Keep };
     Ok(Log { file, captured, bond: Bond::Name { name, fate: Cell::new(fate) }, start })
 }
 

@@ -7,7 +7,7 @@ pub(super) use names::{Named, Names};
 
 use super::Attempt;
 use super::log::Log;
-use crate::plan::{Plan, Sync};
+use crate::plan::Plan;
 use crate::refusal::{Code, Refusal, creation_code};
 use crate::voice::Voice;
 use proof::{Doubt, fact, prove, receipt, tell};
@@ -102,13 +102,7 @@ impl Records<'_> {
         attempt: &Attempt,
         voice: &mut Voice,
     ) {
-        let durability = match plan.sync {
-            Sync::Full | Sync::Records => Durability::Synced,
-            Sync::None => Durability::Unsynced,
-        };
-        if durability == Durability::Synced {
-            self.sync_new_directories(voice);
-        }
+        let durability = plan.sync.of_records();
         let proven = log.zip(self.fact).map(|(log, reserved)| {
             let proven = prove(plan, log, attempt).and_then(|quota_reached| {
                 let fact = fact(plan, log, attempt, quota_reached);
@@ -130,15 +124,6 @@ impl Records<'_> {
         }
         if let Some((log, proven)) = proven {
             tell(log.captured().plan, attempt, &proven, voice);
-        }
-    }
-
-    fn sync_new_directories(&self, voice: &mut Voice) {
-        for record in self.all().map(|reserved| reserved.record) {
-            if let Err(errno) = record.directory.sync_parents() {
-                let what = record.which;
-                voice.failure(&format!("cannot put the new directory of {what} on disk: {errno}"));
-            }
         }
     }
 }
