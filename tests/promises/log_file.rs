@@ -302,23 +302,39 @@ fn names_with_control_characters_keep_an_error_on_its_line() {
     assert!(done.stderr().contains("its fact .a\\nb.truncated.json exists"), "{done:?}");
 }
 
+/// A start that comes to its lock only long after it has made the log.
+fn late_to_lock(test: &str, place: &Place) -> Option<weir_tests::Running> {
+    if !weir_tests::needs(test, "strace") {
+        return None;
+    }
+    let late = "inject=flock:delay_enter=2000000:when=1";
+    let under = ["strace", "-f", "-qq", "-o", "trace", "-e", "trace=flock", "-e", late];
+    let late = place.weir().sh("echo late").under(&under).spawn();
+    weir_tests::eventually("it has made the log", || place.at("l").exists());
+    Some(late)
+}
+
 #[test]
 fn a_log_that_another_start_has_used_in_between_is_not_removed() {
-    let test = "a_log_that_another_start_has_used_in_between";
-    if !weir_tests::needs(test, "strace") {
-        return;
-    }
-    // It writes nothing, so that its log looks as new as it was.
+    // The second writes nothing, so that its log looks as new as it was.
     for job in ["echo other", "true"] {
         let place = Place::new();
-        let late = "inject=flock:delay_enter=2000000:when=1";
-        let under = ["strace", "-f", "-qq", "-o", "trace", "-e", "trace=flock", "-e", late];
-        let late = place.weir().sh("echo late").under(&under).spawn();
-        weir_tests::eventually("it has made the log", || place.at("l").exists());
+        let Some(late) = late_to_lock("a_log_that_another_start_has_used", &place) else { return };
         place.weir().sh(job).run().exits(0).says("");
         let left = place.read("l");
         late.wait().refused("log-sealed");
         assert_eq!(place.read("l"), left);
         assert!(!place.fact().quota_reached);
     }
+}
+
+#[test]
+fn a_log_that_holds_bytes_is_never_removed_by_a_refusal() {
+    let place = Place::new();
+    let Some(late) = late_to_lock("a_log_that_holds_bytes", &place) else { return };
+    // As a start that was killed would leave it.
+    std::fs::write(place.at("l"), "other").unwrap();
+    std::fs::create_dir(place.at(".l.fifo")).unwrap();
+    late.wait().refused("fifo-blocked");
+    assert_eq!(place.read("l"), b"other");
 }
