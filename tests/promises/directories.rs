@@ -1,6 +1,6 @@
 //! The directories of a log: opened once, safe or refused, made only when admitted.
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use weir_common::{ArtifactId, LogName};
 use weir_tests::{Place, Weir, needs_root};
 
@@ -242,6 +242,21 @@ fn of_several_starts_at_once_one_runs_and_keeps_its_directories() {
     }
 }
 
+/// A start with a receipt of its own, whose calls are traced and tampered with.
+fn with_receipt(place: &Place, log: &str, attempt: &str, tamper: Option<[&str; 2]>) -> Weir {
+    let mut under = vec!["strace", "-f", "-qq", "-o", "trace", "-e"];
+    let weir = place.bare().option("log", log).option("min-free", "0");
+    let weir = weir.option("attempt-id", attempt).option("receipt-root", "receipts");
+    let weir = weir.sh("echo hi");
+    match tamper {
+        Some([trace, inject]) => {
+            under.extend([trace, "-e", inject]);
+            weir.under(&under)
+        }
+        None => weir,
+    }
+}
+
 #[test]
 fn a_refused_start_that_takes_its_time_removes_no_directory_from_under_another() {
     let test = "a_refused_start_that_takes_its_time";
@@ -250,16 +265,53 @@ fn a_refused_start_that_takes_its_time_removes_no_directory_from_under_another()
     }
     let place = Place::new();
     place.weir().sh("true").run().exits(0);
-    let late = "inject=unlinkat:delay_enter=1000000";
-    let under = ["strace", "-f", "-qq", "-o", "trace", "-e", "trace=unlinkat", "-e", late];
-    let with_receipt = |weir: Weir, attempt: &str| {
-        weir.option("attempt-id", attempt).option("receipt-root", "receipts").sh("echo hi")
-    };
     // Its log is sealed, and it goes to remove the directory that it has made.
-    let refused = with_receipt(place.weir().under(&under), "xx-refused").spawn();
-    weir_tests::eventually("the directory is made", || place.at("receipts/xx").exists());
-    let weir = place.bare().option("log", "other").option("min-free", "0");
-    with_receipt(weir, "xx-other").run().exits(0).says("");
+    let tamper = ["trace=unlinkat", "inject=unlinkat:delay_enter=1000000"];
+    let refused = with_receipt(&place, "l", "xx-refused", Some(tamper)).spawn();
+    weir_tests::eventually("it is about to remove it", || {
+        let Ok(directory) = std::fs::metadata(place.at("receipts/xx")) else { return false };
+        let inode = format!(":{} ", directory.ino());
+        let locks = std::fs::read_to_string("/proc/locks").unwrap();
+        locks.lines().any(|lock| lock.contains("WRITE") && lock.contains(&inode))
+    });
+    with_receipt(&place, "other", "xx-other", None).run().exits(0).says("");
     refused.wait().refused("log-sealed");
     assert_eq!(place.receipt("receipts/xx/xx-other.json").counts.kept_bytes, 3);
+}
+
+#[test]
+fn a_directory_that_is_removed_before_it_is_held_is_made_again() {
+    let test = "a_directory_that_is_removed_before_it_is_held";
+    if !weir_tests::needs(test, "strace") {
+        return;
+    }
+    let place = Place::new();
+    let tamper = ["trace=flock", "inject=flock:delay_enter=2000000:when=1"];
+    let running = with_receipt(&place, "l", "xx", Some(tamper)).spawn();
+    weir_tests::eventually("it has made it", || place.at("receipts/xx").exists());
+    std::fs::remove_dir(place.at("receipts/xx")).unwrap();
+    std::fs::remove_dir(place.at("receipts")).unwrap();
+    running.wait().exits(0).says("");
+    assert_eq!(place.receipt("receipts/xx/xx.json").counts.kept_bytes, 3);
+}
+
+#[test]
+fn a_new_directory_is_on_disk_before_the_job_starts() {
+    let test = "a_new_directory_is_on_disk";
+    if !weir_tests::needs(test, "strace") {
+        return;
+    }
+    for (sync, expected) in [("full", true), ("records", true), ("none", false)] {
+        let place = Place::new();
+        let weir = rooted(&place, "root").option("sync", sync).sh("echo hi");
+        let under = ["strace", "-f", "-qq", "-y", "-o", "trace", "-e", "trace=fsync,execve"];
+        weir.under(&under).run().exits(0);
+        let trace = String::from_utf8_lossy(&place.read("trace")).into_owned();
+        let (before, _) = trace.rsplit_once("execve(").unwrap();
+        for directory in [place.path(), &place.at("root")] {
+            let call = format!("<{}>)", directory.display());
+            let synced = before.lines().any(|line| line.contains("fsync(") && line.contains(&call));
+            assert_eq!(synced, expected, "{sync} {call}: {trace}");
+        }
+    }
 }

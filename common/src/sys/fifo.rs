@@ -45,3 +45,22 @@ pub fn open_at(directory: impl AsFd, name: &OsStr, identity: Identity) -> Result
 pub fn let_others_reopen(end: impl AsFd) -> Result<(), Errno> {
     Ok(fs::fchmod(end, Mode::from_raw_mode(0o622))?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_fifo_under_the_name_is_not_opened() {
+        let place = tempfile::tempdir().expect("a directory");
+        let directory = files::open_directory(place.path()).expect("open");
+        let identity = |name: &str| {
+            create_at(&directory, name.as_ref()).expect("a FIFO");
+            files::status_at(&directory, name.as_ref()).expect("stat").identity
+        };
+        let (one, other) = (identity("one"), identity("other"));
+        assert!(open_at(&directory, "one".as_ref(), one).is_ok());
+        let opened = open_at(&directory, "one".as_ref(), other).map(drop);
+        assert_eq!(opened, Err(Errno::ESTALE));
+    }
+}
