@@ -48,9 +48,13 @@ const PAUSE_MS = 2;
 
 let attempts = 0;
 const groups = new Set();
+const scratches = new Set();
 
-// Whatever ends this program early, an interrupt included, no attempt may outlive it.
-process.on('exit', () => groups.forEach((group) => signalGroup(group, 'SIGKILL')));
+// Whatever ends this program early, an interrupt included, nothing of it may stay behind.
+process.on('exit', () => {
+  groups.forEach((group) => signalGroup(group, 'SIGKILL'));
+  scratches.forEach(remove);
+});
 for (const signal of isMainThread ? ['SIGINT', 'SIGTERM', 'SIGHUP'] : []) {
   process.once(signal, () => process.exit(1));
 }
@@ -61,6 +65,7 @@ for (const signal of isMainThread ? ['SIGINT', 'SIGTERM', 'SIGHUP'] : []) {
 //   quota             false: no output quota (default true)
 //   output            'log' or 'null', what descriptors 1 and 2 are
 //   already           what the log holds before
+//   keepsLogOpen      the client closes its descriptor of the log at the very end only
 //   maximum           the quota in bytes; what remains of it follows from `already`
 //   environment       what the client chose besides the variables of the protocol
 //   set, unset        changes to the variables of the protocol
@@ -82,12 +87,14 @@ export class Attempt {
       ...rest,
     };
     this.scratch = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'weir-ql3-'));
+    scratches.add(this.scratch);
     t.after(() => this.cleanUp());
     this.lay(path.join(this.scratch, folder), flat);
     if (typeof rest.words === 'function') {
       this.options.words = rest.words(this);
     }
     this.started = false;
+    this.openLogs = [];
     this.variables = this.validVariables();
     Object.assign(this.variables, options.set);
     for (const name of options.unset ?? []) {
@@ -153,6 +160,11 @@ export class Attempt {
     this.startedClock = Date.now();
     this.endedClock = undefined;
     this.launch(parts, log);
+    if (this.options.keepsLogOpen) {
+      this.openLogs.push(log);
+    } else {
+      fs.closeSync(log);
+    }
     this.started = true;
     this.child.once('exit', () => { this.endedClock = Date.now(); });
     return this;
@@ -168,7 +180,6 @@ export class Attempt {
       stdio: ['ignore', output, output, script],
     });
     fs.closeSync(script);
-    fs.closeSync(output);
     this.pid = this.child.pid;
     groups.add(this.pid);
     this.exit = once(this.child, 'exit').then(([code, signal]) => ({ code, signal }));
@@ -181,7 +192,9 @@ export class Attempt {
     const { words, command, before, prefix } = this.options;
     this.script = `${before && `${before}; `}exec ${prefix} "$@"\n`;
     const file = path.join(this.scratch, 'bare');
-    this.launch(words ?? [this.variables.QL3_LAUNCH_SHELL, '-c', command], fs.openSync(file, 'w'));
+    const output = fs.openSync(file, 'w');
+    this.launch(words ?? [this.variables.QL3_LAUNCH_SHELL, '-c', command], output);
+    fs.closeSync(output);
     assert.deepEqual(await this.ended(), { code: 0, signal: null });
     return fs.readFileSync(file);
   }
@@ -310,9 +323,9 @@ export class Attempt {
       await this.ended();
       groups.delete(this.pid);
     }
-    openUp(this.scratch);
-    // What was killed may be gone a moment later only, and make a last file before.
-    fs.rmSync(this.scratch, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
+    this.openLogs.forEach((log) => fs.closeSync(log));
+    remove(this.scratch);
+    scratches.delete(this.scratch);
   }
 }
 
@@ -330,6 +343,12 @@ function signalGroup(group, signal) {
   } catch (error) {
     assert.equal(error.code, 'ESRCH');
   }
+}
+
+function remove(scratch) {
+  openUp(scratch);
+  // What was killed may be gone a moment later only, and make a last file before.
+  fs.rmSync(scratch, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
 }
 
 // A test may have taken the write permission from a directory.
@@ -366,7 +385,7 @@ export function present(file) {
   return fs.lstatSync(file, { throwIfNoEntry: false }) !== undefined;
 }
 
-export function listing(directory) {
+function listing(directory) {
   return fs.readdirSync(directory).map((name) => path.join(directory, name)).sort();
 }
 

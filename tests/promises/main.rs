@@ -15,6 +15,7 @@ mod failing_disk;
 mod fresh;
 mod leftovers;
 mod log_file;
+mod memory;
 mod privacy;
 mod process_one;
 mod publication;
