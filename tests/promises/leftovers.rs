@@ -46,6 +46,15 @@ fn a_killed_starts_draft_is_removed_even_where_none_is_needed() {
 }
 
 #[test]
+fn a_killed_starts_draft_is_removed_whatever_its_mode_is() {
+    let place = Place::new();
+    std::fs::write(place.at(".l.truncated.tmp"), "half a rec").unwrap();
+    place.set_mode(".l.truncated.tmp", 0);
+    place.weir().sh("echo hi").run().exits(0).says("");
+    assert_eq!(place.names(), [".l.truncated.json", "l"]);
+}
+
+#[test]
 fn what_cannot_be_a_draft_is_left_alone() {
     let place = Place::new();
     std::fs::create_dir(place.at(".l.truncated.tmp")).unwrap();

@@ -1,6 +1,7 @@
 //! Finding out, before the job starts, in which way a record can get its name here.
 
 use super::{Draft, DraftName, Links, ReserveError, Way};
+use crate::sys::errno::Errno;
 use crate::sys::files::{self, Kind, Lock, Strange};
 use crate::sys::links::{self, Unnamed};
 use std::ffi::OsStr;
@@ -74,12 +75,17 @@ pub(super) fn remove_leftover(
     if status.bytes > bytes_max as u64 {
         return Err(ReserveError::Blocked(Strange::Kind(Kind::Regular)));
     }
-    let file = files::open_log_at(directory, name).map_err(ReserveError::System)?;
-    match files::lock(&file) {
-        Ok(Lock::Taken) => {}
-        Ok(Lock::Busy) => return Err(ReserveError::Busy),
+    // Locked until it is removed, so that it cannot come to life meanwhile.
+    let _locked = match files::open_log_at(directory, name) {
+        Ok(file) => match files::lock(&file) {
+            Ok(Lock::Taken) => Some(file),
+            Ok(Lock::Busy) => return Err(ReserveError::Busy),
+            Err(errno) => return Err(ReserveError::System(errno)),
+        },
+        // Its owner may not even write to it: no draft that is at work is like that.
+        Err(Errno::EACCES) => None,
         Err(errno) => return Err(ReserveError::System(errno)),
-    }
+    };
     // It may have become a record meanwhile, and another draft have its name.
     match files::status_at(directory, name) {
         Ok(named) if named.identity == status.identity => {
