@@ -247,7 +247,8 @@ fn with_receipt(place: &Place, log: &str, attempt: &str, tamper: Option<[&str; 2
     let mut under = vec!["strace", "-f", "-qq", "-o", "trace", "-e"];
     let weir = place.bare().option("log", log).option("min-free", "0");
     let weir = weir.option("attempt-id", attempt).option("receipt-root", "receipts");
-    let weir = weir.sh("echo hi");
+    // Without a pause between making a directory and holding it.
+    let weir = weir.option("sync", "none").sh("echo hi");
     match tamper {
         Some([trace, inject]) => {
             under.extend([trace, "-e", inject]);
@@ -294,12 +295,11 @@ fn a_directory_that_is_removed_before_it_is_held_is_made_again() {
         let running = with_receipt(&place, "l", "xx", Some(tamper)).spawn();
         weir_tests::eventually("it has made it", || place.at("receipts/xx").exists());
         std::fs::remove_dir(place.at("receipts/xx")).unwrap();
-        std::fs::remove_dir(place.at("receipts")).unwrap();
         if others_make_it_too {
-            for directory in ["receipts", "receipts/xx"] {
-                std::fs::create_dir(place.at(directory)).unwrap();
-                place.set_mode(directory, 0o700);
-            }
+            std::fs::create_dir(place.at("receipts/xx")).unwrap();
+            place.set_mode("receipts/xx", 0o700);
+        } else {
+            std::fs::remove_dir(place.at("receipts")).unwrap();
         }
         running.wait().exits(0).says("");
         assert_eq!(place.receipt("receipts/xx/xx.json").counts.kept_bytes, 3);
