@@ -134,15 +134,16 @@ impl Site<'_> {
             let Some(next) = next else { return Ok(None) };
             let parent = std::mem::replace(&mut directory.file, next);
             directory.path = path;
-            if at == self.place.below.len() {
-                match hold(&directory.file, &parent, name) {
-                    Some(hold) => directory.hold = hold,
-                    None => return Ok(None),
-                }
-            }
+            let is_last = at == self.place.below.len();
+            let held = is_last.then(|| hold(&directory.file, &parent, name));
             // Whoever has made it: it was not there before.
             if at > self.found.len() {
                 directory.new.push(New { parent, name: name.clone() });
+            }
+            match held {
+                Some(Some(hold)) => directory.hold = hold,
+                Some(None) => return Ok(None),
+                None => {}
             }
         }
         Ok(Some(directory))
