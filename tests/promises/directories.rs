@@ -289,21 +289,73 @@ fn a_directory_that_is_removed_before_it_is_held_is_made_again() {
     if !weir_tests::needs(test, "strace") {
         return;
     }
-    for others_make_it_too in [false, true] {
+    for another_holds_a_new_one in [false, true] {
         let place = Place::new();
         let tamper = ["trace=flock", "inject=flock:delay_enter=2000000:when=1"];
         let running = with_receipt(&place, "l", "xx", Some(tamper)).spawn();
         weir_tests::eventually("it has made it", || place.at("receipts/xx").exists());
         std::fs::remove_dir(place.at("receipts/xx")).unwrap();
-        if others_make_it_too {
-            std::fs::create_dir(place.at("receipts/xx")).unwrap();
-            place.set_mode("receipts/xx", 0o700);
+        let mut another = None;
+        if another_holds_a_new_one {
+            let weir = with_receipt(&place, "other", "xx-other", None);
+            another = Some(weir.sh("until [ -e go ]; do sleep 0.01; done").spawn());
+            weir_tests::eventually("it runs", || place.at(".other.fifo").exists());
         } else {
             std::fs::remove_dir(place.at("receipts")).unwrap();
         }
         running.wait().exits(0).says("");
         assert_eq!(place.receipt("receipts/xx/xx.json").counts.kept_bytes, 3);
+        // Nor has it removed the other's, for all that it looked like its own.
+        if let Some(another) = another {
+            std::fs::write(place.at("go"), "").unwrap();
+            another.wait().exits(0).says("");
+            assert_eq!(place.receipt("receipts/xx/xx-other.json").counts.kept_bytes, 0);
+        }
     }
+}
+
+#[test]
+fn a_start_that_cannot_put_a_directory_on_disk_leaves_it_to_another_that_holds_it() {
+    let test = "a_start_that_cannot_put_a_directory_on_disk";
+    if !weir_tests::needs(test, "strace") {
+        return;
+    }
+    let place = Place::new();
+    let start = |log: &str| {
+        let weir = place.bare().option("log", log).option("min-free", "0");
+        weir.option("attempt-id", format!("xx-{log}")).option("receipt-root", "receipts")
+    };
+    let fault = "inject=fsync:error=EIO:delay_enter=2000000:when=1";
+    let under = ["strace", "-f", "-qq", "-o", "trace", "-e", "trace=fsync", "-e", fault];
+    let failing = start("l").under(&under).sh("touch ran").spawn();
+    weir_tests::eventually("it has made it", || place.at("receipts").exists());
+    let job = format!("while kill -0 {} 2>/dev/null; do sleep 0.01; done", failing.pid());
+    let other = start("other").sh(&job).spawn();
+    failing.wait().refused("system");
+    other.wait().exits(0).says("");
+    assert_eq!(place.receipt("receipts/xx/xx-other.json").counts.kept_bytes, 0);
+    assert!(!place.at("ran").exists());
+}
+
+#[test]
+fn directory_made_by_the_user_meanwhile() {
+    let test = "directory_made_by_the_user_meanwhile";
+    if !weir_tests::needs(test, "strace") {
+        return;
+    }
+    let place = Place::new();
+    // It has looked, and is refused afterwards, for something has its FIFO's name.
+    std::fs::write(place.at(".l.fifo"), "somebody's").unwrap();
+    let tamper = ["trace=fstatfs", "inject=fstatfs:delay_exit=2000000:when=1"];
+    let running = with_receipt(&place, "l", "xx", Some(tamper)).spawn();
+    weir_tests::eventually("it has looked", || {
+        String::from_utf8_lossy(&std::fs::read(place.at("trace")).unwrap_or_default())
+            .contains("fstatfs(")
+    });
+    std::fs::create_dir(place.at("receipts")).unwrap();
+    place.set_mode("receipts", 0o755);
+    running.wait().refused("fifo-blocked");
+    assert_eq!(place.names(), [".l.fifo", "receipts/", "trace"]);
 }
 
 #[test]

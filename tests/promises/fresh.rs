@@ -94,3 +94,21 @@ fn a_record_that_may_not_be_written_is_removed_like_any_other() {
     place.weir().flag("fresh").sh("echo second").run().exits(0).says("");
     assert_eq!(place.log(), "second\n");
 }
+
+#[test]
+fn the_receipt_of_another_run_is_not_removed() {
+    let place = Place::new();
+    let start = |run: &str| {
+        let weir = place.bare().option("root", "root").option("receipt-root", "receipts");
+        let weir = weir.option("min-free", "0").option("run-id", run).option("attempt-id", "aa");
+        weir.sh("echo hi")
+    };
+    start("r1").run().exits(0);
+    let receipt = place.receipt("receipts/aa/aa.json");
+    let done = start("r2").flag("fresh").run();
+    done.refused("log-unsafe");
+    assert!(done.stderr().contains("it is the receipt of run r1"), "{done:?}");
+    assert_eq!(place.receipt("receipts/aa/aa.json"), receipt);
+    start("r1").flag("fresh").run().exits(0).says("");
+    assert!(place.receipt("receipts/aa/aa.json").started_at_ms >= receipt.finished_at_ms);
+}

@@ -211,6 +211,8 @@ fn a_call_that_fails_before_the_start_is_a_refusal_that_leaves_nothing() {
     for call in [
         "openat",
         "fstat",
+        "newfstatat",
+        "fsync",
         "fchmod",
         "mkdirat",
         "mknodat",

@@ -274,6 +274,36 @@ fn two_on_one_log_never_write_at_once() {
 }
 
 #[test]
+fn what_another_start_has_written_before_the_lock_counts() {
+    let test = "what_another_start_has_written_before_the_lock";
+    if !needs(test, "strace") {
+        return;
+    }
+    let place = Place::new();
+    let late = "inject=flock:delay_enter=2000000:when=1";
+    let under = ["strace", "-f", "-qq", "-o", "trace", "-e", "trace=flock", "-e", late];
+    let late = client(&place).under(&under).sh("echo late; exit 7").spawn();
+    let mut looks = 0;
+    eventually("it comes to its lock", || {
+        looks = if is_stopped_by_tracer(&late) { looks + 1 } else { 0 };
+        looks == 50
+    });
+    client(&place).sh("head -c 65536 /dev/zero").run().exits(0);
+    late.wait().exits(7);
+    assert_eq!(place.read("outputs/l").len(), 65_536);
+    assert_eq!((fact(&place), receipt(&place)), (expected_fact(false), Some(0)));
+}
+
+/// Whether a weir that strace runs is stopped at this moment: for long only where one of
+/// its calls is delayed.
+fn is_stopped_by_tracer(strace: &Running) -> bool {
+    let children = format!("/proc/{0}/task/{0}/children", strace.pid());
+    let weir = std::fs::read_to_string(children).unwrap_or_default();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", weir.trim()));
+    status.is_ok_and(|status| status.contains("(tracing stop)"))
+}
+
+#[test]
 fn without_proc_the_log_is_locked_all_the_same() {
     let test = "ql3_without_proc";
     let Some(unshare) = needs_namespaces(test) else { return };

@@ -8,12 +8,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
-use weir_common::sys::files::{self, Identity, Lock};
+use weir_common::sys::files::{self, Identity, Lock, Status};
+use weir_common::sys::process;
 use weir_common::{Durability, Errno};
 
 /// How often a directory is tried to be made that others remove, and the pause in between:
-/// ten seconds, in which whoever removes it has been given the processor.
-const TRIES: u32 = 2000;
+/// two seconds, in which whoever removes it has been given the processor.
+const TRIES: u32 = 400;
 const PAUSE: Duration = Duration::from_millis(5);
 
 impl Site<'_> {
@@ -43,24 +44,30 @@ impl Site<'_> {
         };
         for (at, name) in (1..).zip(&self.place.below) {
             let path = join(&directory.path, name);
-            let mut next = open_private(&directory.file, name, &path)?;
+            let open = |parent| open_private(parent, name, &path);
+            let (mut next, mut made) = (open(&directory.file)?, false);
             if next.is_none() {
                 match files::make_directory_at(&directory.file, name) {
-                    Ok(()) => next = open_made(&directory.file, name, &path, durability)?,
+                    Ok(()) => made = true,
                     // Another start was quicker; its directory serves as well.
-                    Err(Errno::EEXIST) => next = open_private(&directory.file, name, &path)?,
+                    Err(Errno::EEXIST) => {}
                     Err(Errno::ENOENT) if directory.path != self.place.base => return Ok(None),
                     Err(errno) => return Err(cannot_make(errno, &path)),
                 }
+                // Twice: what cannot be opened could not be removed again.
+                next = open(&directory.file).or_else(|_| open(&directory.file))?;
             }
             let Some(next) = next else { return Ok(None) };
             let parent = std::mem::replace(&mut directory.file, next);
             directory.path = path;
             let is_last = at == self.place.below.len();
             let held = is_last.then(|| hold(&directory.file, &parent, name));
-            // Whoever has made it: it was not there before.
-            if at > self.found.len() {
-                directory.new.push(New { parent, name: name.clone() });
+            // Whoever has made it: it was not there when this start looked first.
+            if made || at > self.found.len() {
+                directory.note_new(parent, name)?;
+            }
+            if made && durability == Durability::Synced {
+                directory.sync_name()?;
             }
             match held {
                 Some(Some(hold)) => directory.hold = hold,
@@ -77,23 +84,6 @@ fn cannot_make(errno: Errno, path: &Path) -> Refusal {
     Refusal::new(code, "cannot make directory").at(path).because(errno)
 }
 
-/// Opens a directory that was made just now, once it is on disk: others may use it at
-/// once. It is removed again where that fails.
-fn open_made(
-    parent: &OwnedFd,
-    name: &OsStr,
-    path: &Path,
-    durability: Durability,
-) -> Result<Option<OwnedFd>, Refusal> {
-    let synced = match durability {
-        Durability::Synced => files::sync_all(parent).map_err(|errno| cannot_make(errno, path)),
-        Durability::Unsynced => Ok(()),
-    };
-    synced.and_then(|()| open_private(parent, name, path)).inspect_err(|_| {
-        let _ = files::remove_directory_at(parent, name);
-    })
-}
-
 /// Takes the shared lock of a directory, with which nobody removes it, and looks whether
 /// it still has its name; `None` when somebody is about to remove it, or has done so.
 fn hold(directory: &OwnedFd, parent: &OwnedFd, name: &OsStr) -> Option<Hold> {
@@ -102,9 +92,13 @@ fn hold(directory: &OwnedFd, parent: &OwnedFd, name: &OsStr) -> Option<Hold> {
         Ok(Lock::Busy) => return None,
         Err(_) => Hold::Unlocked,
     };
-    let named = files::status_at(parent, name).ok()?;
-    let status = files::status(directory).ok()?;
-    (named.identity == status.identity).then_some(hold)
+    is_named(directory, parent, name).then_some(hold)
+}
+
+/// Whether a directory has this name still.
+fn is_named(directory: &OwnedFd, parent: &OwnedFd, name: &OsStr) -> bool {
+    let named = files::status_at(parent, name).map(|named| named.identity);
+    named.is_ok() && named == files::status(directory).map(|status| status.identity)
 }
 
 /// A directory that a log or a receipt is in, open for all later calls.
@@ -122,6 +116,27 @@ pub(crate) struct Directory {
 struct New {
     parent: OwnedFd,
     name: OsString,
+    /// The directory itself, by another descriptor of what this start has opened.
+    file: OwnedFd,
+}
+
+impl New {
+    /// Removes it, if it is still this very one, as weir makes it, empty, and nobody else's.
+    fn remove(&self, hold: Hold) {
+        // Somebody else may be using it by now, though it may look empty (what is made
+        // there has no name at first): then the lock is shared, and it stays.
+        match (files::lock(&self.file), hold) {
+            (Ok(Lock::Busy), _) | (Err(_), Hold::Locked) => return,
+            (Ok(Lock::Taken), _) | (Err(_), Hold::Unlocked) => {}
+        }
+        let as_made =
+            |status: Status| status.mode == 0o700 && status.owner == process::effective_user();
+        if is_named(&self.file, &self.parent, &self.name)
+            && files::status(&self.file).is_ok_and(as_made)
+        {
+            let _ = files::remove_directory_at(&self.parent, &self.name);
+        }
+    }
 }
 
 /// What keeps others from removing a directory.
@@ -150,7 +165,25 @@ impl Directory {
 
     /// Every descriptor that it needs.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        [&self.file].into_iter().chain(self.new.iter().map(|new| &new.parent)).map(AsFd::as_fd)
+        let new = self.new.iter().flat_map(|new| [&new.parent, &new.file]);
+        [&self.file].into_iter().chain(new).map(AsFd::as_fd)
+    }
+
+    /// Notes that it was missing at first.
+    fn note_new(&mut self, parent: OwnedFd, name: &OsStr) -> Result<(), Refusal> {
+        let file = files::duplicate(&self.file).map_err(|errno| cannot_make(errno, &self.path))?;
+        self.new.push(New { parent, name: name.to_owned(), file });
+        Ok(())
+    }
+
+    /// Puts its name on disk, before anything in it can be: others may use it at once.
+    fn sync_name(&self) -> Result<(), Refusal> {
+        match self.new.last() {
+            Some(new) => {
+                files::sync_all(&new.parent).map_err(|errno| cannot_make(errno, &self.path))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The path of a name in it, for messages.
@@ -175,17 +208,6 @@ impl Drop for Directory {
         if self.fate.get() == Fate::Keep {
             return;
         }
-        let mut directory = &self.file;
-        for new in self.new.iter().rev() {
-            // Somebody else may be using it by now, though it may look empty (what is made
-            // there has no name at first): then the lock is shared, and it stays.
-            match (files::lock(directory), self.hold) {
-                (Ok(Lock::Busy), _) | (Err(_), Hold::Locked) => return,
-                (Ok(Lock::Taken), _) | (Err(_), Hold::Unlocked) => {
-                    let _ = files::remove_directory_at(&new.parent, &new.name);
-                }
-            }
-            directory = &new.parent;
-        }
+        self.new.iter().rev().for_each(|new| new.remove(self.hold));
     }
 }

@@ -100,6 +100,8 @@ pub(crate) struct ReceiptPlan {
     pub(crate) place: Place,
     pub(crate) record: RecordName,
     pub(crate) form: ReceiptForm,
+    /// The run that it must be of to be started over; `None` where any will do.
+    pub(crate) only_of: Option<RunId>,
 }
 
 /// The version of a receipt, with what only that version has.

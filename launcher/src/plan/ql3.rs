@@ -104,7 +104,7 @@ fn receipt() -> Result<ReceiptPlan, Refusal> {
     let token = parsed(Variable::CallbackToken)?;
     let started_at_ms = decimal(Variable::StartedAtMs, SAFE_INTEGER_MAX)?;
     let form = ReceiptForm::V1 { callback_sequence, token, started_at_ms };
-    Ok(ReceiptPlan { place, record, form })
+    Ok(ReceiptPlan { place, record, form, only_of: None })
 }
 
 fn words(launch: &Launch) -> Result<Vec<std::ffi::CString>, Refusal> {

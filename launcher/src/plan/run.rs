@@ -35,7 +35,11 @@ impl Plan {
             draft.push(&name);
             draft.push(".receipt.tmp");
             let form = ReceiptForm::V2 { log_artifact_id: artifact_id.clone() };
-            ReceiptPlan { place, record: RecordName { name, draft }, form }
+            // Under a root its name tells the attempt only, and another run may have one of
+            // that name; a file of its own was named by the caller, whatever it was.
+            let of_run = args.value(Name::ReceiptRoot).and(args.value(Name::RunId));
+            let only_of = of_run.map(|_| run_id.clone());
+            ReceiptPlan { place, record: RecordName { name, draft }, form, only_of }
         });
         let plan = Plan {
             run_id,

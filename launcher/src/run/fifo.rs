@@ -42,7 +42,8 @@ impl<'d> Fifo<'d> {
             Refusal::new(code, "cannot create FIFO").at(&path).because(errno)
         })?;
         let stale = || Refusal::new(Code::FifoBlocked, "cannot open FIFO").at(&path);
-        let identity = match files::ours_at(directory, name, Kind::Fifo) {
+        let look = || files::ours_at(directory, name, Kind::Fifo);
+        let identity = match look().or_else(|_| look()) {
             Ok(Some(made)) => made.identity,
             Ok(None) => return Err(stale().because("somebody has removed it")),
             Err(strange) => return Err(stale().because(strange)),

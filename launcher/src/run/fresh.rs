@@ -45,6 +45,17 @@ pub(super) fn retire_orphans(log: &Log<'_>, records: &Names<'_>) -> Result<(), R
     }
 }
 
+/// What to say of a log that another start has sealed since it was retired here: not that
+/// it wants to be started over.
+pub(super) fn or_busy(captured: Captured<'_>, sealed: Refusal) -> Refusal {
+    match captured.plan.beginning() {
+        Beginning::Fresh => Refusal::new(Code::LogBusy, "cannot start over log")
+            .at(captured.plan.log_path())
+            .because("another start has used it meanwhile"),
+        Beginning::Replay => sealed,
+    }
+}
+
 fn old_records<'d>(records: &'d Names<'d>) -> Result<Vec<Old<'d>>, Refusal> {
     let mut old = Vec::new();
     for record in records.iter() {

@@ -126,11 +126,13 @@ fn take_log<'d>(
     let log = Log::claim(captured, given)?;
     keep_from_log(&log, voice)?;
     fresh::retire_orphans(&log, names)?;
-    names.must_be_free(captured).inspect_err(|_| {
-        // Another start has come and gone with the log that this one has made.
-        if were_free {
+    names.must_be_free(captured).map_err(|refusal| match refusal.code() {
+        Code::LogSealed if were_free => {
+            // Another start has come and gone with the log that this one has made.
             log.keep();
+            fresh::or_busy(captured, refusal)
         }
+        _ => refusal,
     })?;
     log.must_fit()?;
     Ok(log)

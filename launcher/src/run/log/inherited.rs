@@ -11,7 +11,13 @@ use weir_common::sys::files::{self, Kind, Lock};
 pub(super) fn claim(captured: Captured<'_>, given: Option<OwnedFd>) -> Result<Log<'_>, Refusal> {
     let refuse = |code| Refusal::new(code, "cannot use standard output as log");
     let file = given.ok_or_else(|| refuse(Code::LogUnsafe).because("it is closed"))?;
-    let start = files::status(&file).map_err(|errno| refuse(Code::System).because(errno))?;
+    let status = || files::status(&file).map_err(|errno| refuse(Code::System).because(errno));
+    let lock = match status()?.kind {
+        Kind::Regular => Some(lock(&file)?),
+        _ => None,
+    };
+    // Under the lock: before, another start could have written to it.
+    let start = status()?;
     if start.kind == Kind::Regular && start.bytes > 0 {
         let opened = files::opened(&file).map_err(|errno| refuse(Code::System).because(errno))?;
         if !opened.append {
@@ -19,10 +25,6 @@ pub(super) fn claim(captured: Captured<'_>, given: Option<OwnedFd>) -> Result<Lo
             return Err(refuse(Code::LogUnsafe).because(reason));
         }
     }
-    let lock = match start.kind {
-        Kind::Regular => Some(lock(&file)?),
-        _ => None,
-    };
     Ok(Log { file, captured, bond: Bond::Inherited { lock }, start })
 }
 

@@ -11,7 +11,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use weir_common::sys::files;
 use weir_common::{
-    Errno, FACT_BYTES_MAX, Fact, Links, RECEIPT_BYTES_MAX, RECEIPT_V1_BYTES_MAX, Receipt,
+    Errno, FACT_BYTES_MAX, Fact, Links, RECEIPT_BYTES_MAX, RECEIPT_V1_BYTES_MAX, Receipt, RunId,
 };
 
 /// Which record.
@@ -37,6 +37,7 @@ pub(in crate::run) struct Named<'d> {
     pub(super) record: &'d RecordName,
     pub(super) bytes_max: usize,
     pub(super) links: Links,
+    only_of: Option<&'d RunId>,
 }
 
 impl<'d> Named<'d> {
@@ -53,7 +54,12 @@ impl<'d> Named<'d> {
         let path = Path::new(&self.record.name);
         let read = match self.which {
             Which::Fact => Fact::read_at(self.directory, path).map(drop),
-            Which::Receipt => Receipt::read_at(self.directory, path).map(drop),
+            Which::Receipt => match (Receipt::read_at(self.directory, path), self.only_of) {
+                (Ok(Some(receipt)), Some(run_id)) if receipt.run_id != *run_id => {
+                    return Err(format!("it is the receipt of run {}", receipt.run_id));
+                }
+                (read, _) => read.map(drop),
+            },
         };
         read.map_err(|why| format!("it is no {}: {}", self.which, why.reason()))
     }
@@ -77,14 +83,16 @@ impl<'d> Names<'d> {
         let links = plan.links;
         let fact = captured.map(|Captured { plan, directory }| {
             let (which, bytes_max) = (Which::Fact, FACT_BYTES_MAX);
-            Named { which, directory, record: &plan.fact, bytes_max, links }
+            Named { which, directory, record: &plan.fact, bytes_max, links, only_of: None }
         });
         let receipt = plan.receipt.as_ref().zip(receipt_directory).map(|(receipt, directory)| {
             let bytes_max = match receipt.form {
                 ReceiptForm::V1 { .. } => RECEIPT_V1_BYTES_MAX,
                 ReceiptForm::V2 { .. } => RECEIPT_BYTES_MAX,
             };
-            Named { which: Which::Receipt, directory, record: &receipt.record, bytes_max, links }
+            let (which, record) = (Which::Receipt, &receipt.record);
+            let only_of = receipt.only_of.as_ref();
+            Named { which, directory, record, bytes_max, links, only_of }
         });
         if let (Some(captured), Some(receipt)) = (captured, &receipt) {
             must_not_clash(captured, receipt)?;
