@@ -14,6 +14,7 @@
 
 mod binary;
 mod place;
+pub mod ql3;
 mod tools;
 mod weir;
 

@@ -277,7 +277,7 @@ fn hundreds_of_attempts_at_once_lose_nothing() {
             "{jobs} at once: {mean} bytes (PSS) per attempt, {:?} at most",
             sizes.iter().max()
         );
-        // A debug build has more; with glibc a release build has about 107 KiB.
+        // A debug build has more; with glibc a release build has about 100 KiB.
         assert!(mean <= 128 << 10 || !is_soak, "{mean} bytes per attempt");
     }
 }

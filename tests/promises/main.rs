@@ -20,6 +20,8 @@ mod privacy;
 mod process_one;
 mod publication;
 mod ql3;
+mod ql3_log;
+mod ql3_refusals;
 mod quota;
 mod receipts;
 mod signals;

@@ -1,10 +1,11 @@
 //! Files and directories, always relative to an open directory.
 
+use super::descriptors::name_in_proc;
 use super::errno::Errno;
 use rustix::fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags};
 use std::ffi::OsStr;
 use std::fmt;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
 type Result<T> = std::result::Result<T, Errno>;
@@ -252,10 +253,9 @@ pub fn open_log_at(directory: impl AsFd, name: &OsStr) -> Result<OwnedFd> {
 /// Opens the file behind a descriptor once more, for writing at its end, by its name under
 /// `/proc/self/fd`: a description of our own, for a lock that ends with us.
 pub fn reopen_log(file: impl AsFd) -> Result<OwnedFd> {
-    let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
     // The link of /proc is to be followed; what it leads to is open already.
     let flags = (LOG | OFlags::NONBLOCK).difference(OFlags::NOFOLLOW);
-    Ok(fs::open(path, flags, Mode::empty())?)
+    Ok(fs::open(name_in_proc(file), flags, Mode::empty())?)
 }
 
 /// The directory that relative paths start from.

@@ -1,10 +1,11 @@
 //! How a finished file gets its name without replacing anything: link(2), rename(2).
 
+use super::descriptors::name_in_proc;
 use super::errno::Errno;
 use super::files;
 use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags, RenameFlags};
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 type Result<T> = std::result::Result<T, Errno>;
 
@@ -76,7 +77,7 @@ pub fn link_unnamed(
     match way {
         Unnamed::Descriptor => Ok(fs::linkat(file, "", directory, name, AtFlags::EMPTY_PATH)?),
         Unnamed::Proc => {
-            let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+            let path = name_in_proc(file);
             Ok(fs::linkat(fs::CWD, path, directory, name, AtFlags::SYMLINK_FOLLOW)?)
         }
     }

@@ -1,10 +1,11 @@
 //! The controlling terminal and its foreground process group: tcsetpgrp(3).
 
+use super::descriptors::name_in_proc;
 use super::process::{Pid, own_group};
 use super::signals::{self, SignalSet};
 use rustix::fs::{Mode, OFlags};
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The controlling terminal.
 #[derive(Debug)]
@@ -65,8 +66,7 @@ pub fn never_blocking(terminal: impl AsFd) -> Option<OwnedFd> {
         return None;
     }
     let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let path = format!("/proc/self/fd/{}", terminal.as_raw_fd());
-    rustix::fs::open(path, flags, Mode::empty()).ok()
+    rustix::fs::open(name_in_proc(terminal), flags, Mode::empty()).ok()
 }
 
 /// Blocks SIGTTOU, which the terminal sends to whoever changes it from the background.

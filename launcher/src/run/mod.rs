@@ -74,8 +74,8 @@ pub(crate) fn run(
     let records = names.reserve(voice)?;
     let (stream, output) = log.map(Stream::open).transpose()?.unzip();
     let copy = match captured {
-        Some(captured) if captured.plan.output == Output::LogAndTee => Copy::open(),
-        _ => Copy::Nowhere,
+        Some(captured) if captured.plan.output == Output::LogAndTee => CopyTo::open(),
+        _ => CopyTo::Nowhere,
     };
     // Before the job: afterwards there may be no memory.
     let drain = stream.as_ref().map(|stream| stream.drain(copy.descriptor()));
@@ -149,33 +149,33 @@ fn announce(plan: &Plan, capture: &CapturePlan, voice: &mut Voice) {
 }
 
 /// Where the kept bytes go besides the log.
-enum Copy {
+enum CopyTo {
     Nowhere,
     Output,
     /// weir's own description of a terminal that is its standard output.
     Terminal(OwnedFd),
 }
 
-impl Copy {
+impl CopyTo {
     /// To standard output.
-    fn open() -> Copy {
+    fn open() -> CopyTo {
         let terminal = terminal::never_blocking(Standard::Output.borrow());
-        terminal.map_or(Copy::Output, Copy::Terminal)
+        terminal.map_or(CopyTo::Output, CopyTo::Terminal)
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match self {
-            Copy::Nowhere => None,
-            Copy::Output => Some(Standard::Output.borrow()),
-            Copy::Terminal(terminal) => Some(terminal.as_fd()),
+            CopyTo::Nowhere => None,
+            CopyTo::Output => Some(Standard::Output.borrow()),
+            CopyTo::Terminal(terminal) => Some(terminal.as_fd()),
         }
     }
 
     /// What weir has opened for it.
     fn own(&self) -> Option<BorrowedFd<'_>> {
         match self {
-            Copy::Nowhere | Copy::Output => None,
-            Copy::Terminal(terminal) => Some(terminal.as_fd()),
+            CopyTo::Nowhere | CopyTo::Output => None,
+            CopyTo::Terminal(terminal) => Some(terminal.as_fd()),
         }
     }
 }
@@ -183,13 +183,13 @@ impl Copy {
 /// Lets go of what weir was started with and does not need: the caller's descriptors,
 /// standard input, the working directory.
 fn let_go_of_everything_else<'a>(
-    copy: &Copy,
+    copy: &CopyTo,
     own: impl Iterator<Item = BorrowedFd<'a>>,
     voice: &Voice,
 ) {
     descriptors::keep_only(own);
     descriptors::let_go(Standard::Input.borrow());
-    if matches!(copy, Copy::Nowhere) {
+    if matches!(copy, CopyTo::Nowhere) {
         descriptors::let_go(Standard::Output.borrow());
     }
     if !voice.uses_standard_error() {
