@@ -108,37 +108,51 @@ fn every_dependency_has_its_reason() {
     }
 }
 
+const MANUAL: &str = "docs/man/weir.1";
+
 #[test]
-fn every_option_is_in_help_and_readme_with_its_variable() {
+fn every_option_is_in_help_readme_and_manual_with_its_variable() {
     let output = Command::new(weir_binary()).args(["run", "--help"]).output().unwrap();
     let help = String::from_utf8(output.stdout).unwrap();
-    let readme = read("README.md");
+    let (readme, manual) = (read("README.md"), read(MANUAL));
     let options: Vec<&str> = help
         .lines()
         .filter_map(|line| line.strip_prefix("  --"))
         .filter_map(|line| line.split_whitespace().next())
         .collect();
     assert!(options.len() >= 23, "{options:?}");
-    for option in options {
+    for option in &options {
         assert!(readme.contains(&format!("`--{option}")), "README lacks --{option}");
+        let variable = format!("WEIR_{}", option.replace('-', "_").to_uppercase());
+        let heading = |line: &str| {
+            line.starts_with(&format!(".It Fl -{option} "))
+                && line.ends_with(&format!(" Pq Ev {variable}"))
+        };
+        assert!(manual.lines().any(heading), "{MANUAL} lacks --{option} with {variable}");
     }
+    // And none that is gone.
+    let described = manual.lines().filter(|line| line.starts_with(".It Fl -")).count();
+    assert_eq!(described, options.len(), "{MANUAL}");
 }
 
 #[test]
-fn every_variable_of_the_protocol_is_in_help_and_readme() {
+fn every_variable_of_the_protocol_is_in_help_readme_and_manual() {
     let output = Command::new(weir_binary()).args(["ql3", "--help"]).output().unwrap();
     let help = String::from_utf8(output.stdout).unwrap();
     let variables: Vec<&str> =
         help.lines().filter_map(|line| line.strip_prefix("  QL3_")).collect();
     assert_eq!(variables.len(), 15, "{variables:?}");
-    let readme = read("README.md");
+    let (readme, manual) = (read("README.md"), read(MANUAL));
+    let manual: Vec<&str> = manual.split_whitespace().collect();
     for variable in variables {
         assert!(readme.contains(&format!("`QL3_{variable}`")), "README lacks QL3_{variable}");
+        let variable = format!("QL3_{variable}");
+        assert!(manual.contains(&variable.as_str()), "{MANUAL} lacks {variable}");
     }
 }
 
 #[test]
-fn every_refusal_code_is_in_the_readme() {
+fn every_refusal_code_is_in_readme_and_manual() {
     let source = read("launcher/src/refusal.rs");
     let codes: Vec<&str> = source
         .lines()
@@ -146,10 +160,17 @@ fn every_refusal_code_is_in_the_readme() {
         .filter_map(|line| line.split('"').nth(1))
         .collect();
     assert_eq!(codes.len(), 14, "{codes:?}");
-    let readme = read("README.md");
+    let (readme, manual) = (read("README.md"), read(MANUAL));
     for code in codes {
         assert!(readme.contains(&format!("`{code}`")), "README lacks {code}");
+        assert!(manual.contains(&format!("\n.It Cm {code}\n")), "{MANUAL} lacks {code}");
     }
+}
+
+#[test]
+fn the_manual_is_of_this_version() {
+    let line = format!("\n.Os weir {}\n", env!("CARGO_PKG_VERSION"));
+    assert!(read(MANUAL).contains(&line), "{MANUAL} lacks {line:?}");
 }
 
 #[test]
