@@ -178,6 +178,12 @@ fn a_refusal_removes_the_directories_that_it_has_made_and_no_others() {
     std::fs::write(place.at("r.json"), "").unwrap();
     rooted(&place, "root").option("receipt", "r.json").run().refused("log-sealed");
     assert_eq!(place.names(), ["r.json"]);
+    // The same where directories hand their group on, with a bit that says so.
+    let place = Place::new();
+    place.set_mode(".", 0o2700);
+    std::fs::write(place.at("r.json"), "").unwrap();
+    rooted(&place, "root").option("receipt", "r.json").run().refused("log-sealed");
+    assert_eq!(place.names(), ["r.json"]);
     // The FIFO's name is taken, in a shard that was there before.
     let place = Place::new();
     let shard = format!("root/{}", artifact().shard());

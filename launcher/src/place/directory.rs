@@ -129,8 +129,10 @@ impl New {
             (Ok(Lock::Busy), _) | (Err(_), Hold::Locked) => return,
             (Ok(Lock::Taken), _) | (Err(_), Hold::Unlocked) => {}
         }
-        let as_made =
-            |status: Status| status.mode == 0o700 && status.owner == process::effective_user();
+        // Its group's bit (2000) comes from the directory that it was made in.
+        let as_made = |status: Status| {
+            status.mode & !0o2000 == 0o700 && status.owner == process::effective_user()
+        };
         if is_named(&self.file, &self.parent, &self.name)
             && files::status(&self.file).is_ok_and(as_made)
         {
