@@ -1,0 +1,87 @@
+//! System calls that a seccomp profile answers with EPERM, as the profiles of engines do
+//! that are older than the calls: weir does without, or refuses before the job.
+
+use super::Check;
+use crate::container::Cell;
+use crate::left::Left;
+use weir_common::Capture;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::new("EPERM for close_range", |cell| does_without(cell, &["close_range"])),
+    Check::new("EPERM for openat2", |cell| does_without(cell, &["openat2"])),
+    Check::new("EPERM for renameat2", |cell| does_without(cell, &["renameat2"])),
+    Check::new("EPERM for splice, tee, vmsplice", |cell| {
+        does_without(cell, &["splice", "tee", "vmsplice"]);
+    }),
+    Check::new("EPERM for statx", |cell| does_without(cell, &["statx"])),
+    Check::new("EPERM for pidfd_*", |cell| {
+        does_without(cell, &["pidfd_open", "pidfd_send_signal", "pidfd_getfd"]);
+    }),
+    Check::new("EPERM for clone3", |cell| does_without(cell, &["clone3"])),
+    Check::new("EPERM for all of these and newer ones", |cell| does_without(cell, NEWER)),
+    Check::new("EPERM for link: a rename that replaces nothing", without_links),
+    Check::new("EPERM for link and renameat2: refused", without_any_way),
+    Check::new("EPERM for mknod: refused", without_fifos),
+];
+
+const NEWER: &[&str] = &[
+    "close_range",
+    "openat2",
+    "renameat2",
+    "splice",
+    "tee",
+    "vmsplice",
+    "statx",
+    "pidfd_open",
+    "pidfd_send_signal",
+    "pidfd_getfd",
+    "clone3",
+    "faccessat2",
+    "fchmodat2",
+    "futex_waitv",
+    "copy_file_range",
+    "memfd_create",
+    "io_uring_setup",
+    "preadv2",
+    "pwritev2",
+    "epoll_pwait2",
+    "rseq",
+    "execveat",
+    "landlock_create_ruleset",
+    "mount_setattr",
+    "process_madvise",
+];
+
+fn does_without(cell: Cell, calls: &[&str]) {
+    let job = "exec 2>/dev/null
+        (trap 'echo late; exit' TERM; echo >/tmp/there; while :; do sleep 0.05; done) &
+        until [ -e /tmp/there ]; do sleep 0.05; done
+        seq 20000; exit 3";
+    let ended = cell.container().env("WEIR_QUOTA", "64K").forbid(calls).sh(job).run();
+    ended.exits(3);
+    let all: String = (1..=20_000).map(|number| format!("{number}\n")).collect();
+    assert!(ended.left.log() == all.as_bytes()[..65_536], "the log is not the head");
+    let fact = ended.left.fact().unwrap();
+    assert!(fact.quota_reached);
+    // The rest, and `late`.
+    assert_eq!(fact.counts.unwrap().dropped_bytes, (all.len() - 65_536 + 5) as u64);
+    assert_eq!(ended.left.receipt().unwrap().capture, Capture::Truncated);
+    assert_eq!(ended.left.names(), Left::whole_names());
+}
+
+fn without_links(cell: Cell) {
+    let ended = cell.container().forbid(&["link", "linkat"]).sh("echo hi").run();
+    ended.exits(0).is_whole("hi\n");
+}
+
+fn without_any_way(cell: Cell) {
+    let ended = cell.container().forbid(&["link", "linkat", "renameat2"]).sh("echo hi").run();
+    ended.refused("records-unsupported");
+    assert_eq!(ended.left.names(), [""; 0]);
+}
+
+fn without_fifos(cell: Cell) {
+    let ended = cell.container().forbid(&["mknod", "mknodat"]).sh("echo hi").run();
+    ended.refused("fifo-unsupported");
+    assert_eq!(ended.left.names(), [""; 0]);
+}

@@ -1,0 +1,196 @@
+//! The log and its records, on a volume and on the container's own file system.
+
+use super::Check;
+use crate::container::{Cell, Ended};
+use crate::engine::fresh_name;
+use crate::left::Left;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use weir_common::Capture;
+use weir_tests::held_by;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check::new("a whole log: fact false, receipt, nothing else", whole),
+    Check::new("quota exact to the byte, fact true", cut),
+    Check::new("FIFO 0600, drafts without a name (O_TMPFILE)", while_it_runs),
+    Check::new("hard link replaces nothing: a second start", sealed),
+    Check::new("the same on the image's own file system", own_file_system),
+    Check::new("a volume made by the engine, for its user", engine_volume),
+    Check::new("options by WEIR_*, none reaches the job", variables),
+    Check::new("WEIR_TEE: the engine's log has the kept bytes", tee),
+    Check::new("a user's image: FROM weir, CMD [job]", users_image),
+    Check::new("the scratch image gives weir to another", from_scratch),
+];
+
+const QUOTA: usize = 65_536;
+
+fn whole(cell: Cell) {
+    let ended = cell.container().sh("echo out; echo err >&2").run();
+    ended.exits(0).is_whole("out\nerr\n");
+    assert_eq!(ended.left.receipt().unwrap().capture, Capture::Complete);
+    // The image's own user, and nobody else can read it.
+    assert_eq!(ended.left.log_owner_and_mode(), (10_001, 0o600));
+    let fact = std::fs::symlink_metadata(ended.left.fact_path()).unwrap();
+    assert_eq!((fact.uid(), fact.mode() & 0o7777, fact.nlink()), (10_001, 0o600, 1));
+}
+
+/// What `seq 100000` prints.
+fn numbers() -> Vec<u8> {
+    (1..=100_000).flat_map(|number| format!("{number}\n").into_bytes()).collect()
+}
+
+#[track_caller]
+fn is_cut(ended: &Ended) {
+    let all = numbers();
+    assert!(ended.left.log() == all[..QUOTA], "the log is not the head");
+    let fact = ended.left.fact().unwrap();
+    let counts = fact.counts.unwrap();
+    assert!(fact.quota_reached);
+    assert_eq!((counts.kept_bytes, counts.dropped_bytes), (65_536, (all.len() - QUOTA) as u64));
+    assert_eq!(ended.left.names(), Left::whole_names());
+}
+
+fn cut(cell: Cell) {
+    let ended = cell.container().env("WEIR_QUOTA", "64K").sh("seq 100000; exit 4").run();
+    is_cut(ended.exits(4));
+    assert_eq!(ended.left.receipt().unwrap().capture, Capture::Truncated);
+}
+
+fn while_it_runs(cell: Cell) {
+    let running =
+        cell.container().sh("echo ready; until [ -e /logs/go ]; do sleep 0.05; done").start();
+    running.until_log_is("ready\n");
+    assert_eq!(running.left.names(), Left::running_names());
+    let fifo = running.left.place.at("logs").join(Left::fifo_name());
+    let fifo = std::fs::symlink_metadata(fifo).unwrap();
+    assert!(fifo.file_type().is_fifo());
+    assert_eq!(fifo.mode() & 0o7777, 0o600);
+    let process = format!("/proc/{}", running.live.process_one());
+    let held = held_by(&running.left.place, process.as_ref());
+    let unnamed = held.iter().filter(|name| name.ends_with("/")).count();
+    // Fact and receipt, by the folders that they will be named in.
+    assert_eq!(unnamed, 2, "{held:?}");
+    std::fs::write(running.left.place.at("logs/go"), "").unwrap();
+    let ended = running.wait();
+    std::fs::remove_file(ended.left.place.at("logs/go")).unwrap();
+    ended.exits(0).is_whole("ready\n");
+}
+
+fn sealed(cell: Cell) {
+    let first = cell.container().sh("echo first").run();
+    first.exits(0).is_whole("first\n");
+    let inode = std::fs::symlink_metadata(first.left.fact_path()).unwrap().ino();
+    let bytes = std::fs::read(first.left.fact_path()).unwrap();
+    let second = cell.container_in(first.left.place).sh("echo second").run();
+    second.refused("log-sealed").is_whole_after_refusal("first\n");
+    assert_eq!(std::fs::symlink_metadata(second.left.fact_path()).unwrap().ino(), inode);
+    assert_eq!(std::fs::read(second.left.fact_path()).unwrap(), bytes);
+}
+
+impl Ended {
+    #[track_caller]
+    fn is_whole_after_refusal(&self, log: &str) {
+        assert_eq!(self.left.log(), log.as_bytes());
+        assert_eq!(self.left.names(), Left::whole_names());
+    }
+}
+
+fn own_file_system(cell: Cell) {
+    // weir is a child of the shell here, and the fact is read where it was made.
+    let script = "weir run --log /tmp/l --receipt /tmp/r --quota 64K --quiet -- seq 100000; \
+                  echo $?; wc -c </tmp/l; cat /tmp/.l.truncated.json; echo; \
+                  stat -c '%h %a' /tmp/.l.truncated.json; ls -A /tmp";
+    let container = cell.container().flags(&["--entrypoint", "/bin/sh"]);
+    let container = ["WEIR_ROOT", "WEIR_RUN_ID", "WEIR_ATTEMPT_ID", "WEIR_RECEIPT_ROOT"]
+        .into_iter()
+        .fold(container, |container, name| container.env(name, ""));
+    let ended = container.words(&["-c", script]).run();
+    ended.exits(0);
+    let said = String::from_utf8(ended.output.stdout.clone()).unwrap();
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[..2], ["0", "65536"], "{:?}", ended.output);
+    assert!(lines[2].contains("\"quotaReached\":true"), "{said}");
+    assert!(lines[2].ends_with("\"keptBytes\":65536,\"droppedBytes\":523359}"), "{said}");
+    assert_eq!(lines[3..], ["1 600", ".l.truncated.json", "l", "r"], "{said}");
+}
+
+/// A volume of the engine's, removed at the end.
+struct Volume(Cell, String);
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        let _ = self.0.engine.command().args(["volume", "rm", "--force", &self.1]).output();
+    }
+}
+
+fn engine_volume(cell: Cell) {
+    let volume = Volume(cell, fresh_name());
+    let mount = format!("{}:/kept", volume.1);
+    // Its mode and owner come from the image's folder of this name.
+    let mount_at_logs = format!("{}:/logs", volume.1);
+    let output = cell.engine.verb(&[
+        "run",
+        "--rm",
+        "--network",
+        "none",
+        "--volume",
+        &mount_at_logs,
+        "--env",
+        "WEIR_RUN_ID=run",
+        "--env",
+        "WEIR_ATTEMPT_ID=attempt",
+        &format!("weir:{}", cell.image),
+        "sh",
+        "-c",
+        "id -u",
+    ]);
+    assert_eq!(output, "");
+    let log = "/kept/weir/*/local-*.log";
+    let script = format!("cat {log}; stat -c %u {log}");
+    let image = format!("weir:{}", cell.image);
+    let read = [
+        "run",
+        "--rm",
+        "--network",
+        "none",
+        "--volume",
+        &mount,
+        "--entrypoint",
+        "/bin/sh",
+        &image,
+        "-c",
+        &script,
+    ];
+    assert_eq!(cell.engine.verb(&read), "10001\n10001\n");
+}
+
+fn variables(cell: Cell) {
+    let container = cell.container().env("WEIR_QUOTA", "64K").env("MINE", "1");
+    let ended = container.sh("env | grep -E '^(WEIR_|MINE)'").run();
+    ended.exits(0).is_whole("MINE=1\n");
+    assert_eq!(ended.left.fact().unwrap().quota.bytes(), 65_536);
+    // Words before the job win.
+    let container = cell.container().env("WEIR_QUOTA", "64K");
+    let ended = container.words(&["--quota", "1M", "--", "echo", "hi"]).run();
+    ended.exits(0).is_whole("hi\n");
+    assert_eq!(ended.left.fact().unwrap().quota.bytes(), 1 << 20);
+}
+
+fn tee(cell: Cell) {
+    let container = cell.container().env("WEIR_TEE", "true").env("WEIR_QUOTA", "64K");
+    let ended = container.sh("seq 100000").run();
+    is_cut(ended.exits(0));
+    assert!(ended.output.stdout == numbers()[..QUOTA], "the engine's log is not the kept bytes");
+}
+
+fn users_image(cell: Cell) {
+    let image = format!("weir-user:{}", cell.image);
+    let ended = cell.container().image(&image).run();
+    ended.exits(9).is_whole("job of uid 10001: a b\n");
+}
+
+fn from_scratch(cell: Cell) {
+    // COPY --from=weir:scratch /weir, into the bare root.
+    let image = format!("weir-copied:{}", cell.image);
+    let ended = cell.container().image(&image).env("WEIR_ROOT", "/logs/weir").sh("echo hi").run();
+    ended.exits(0).is_whole("hi\n");
+}
