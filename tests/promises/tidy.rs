@@ -168,9 +168,32 @@ fn every_refusal_code_is_in_readme_and_manual() {
 }
 
 #[test]
-fn the_manual_is_of_this_version() {
-    let line = format!("\n.Os weir {}\n", env!("CARGO_PKG_VERSION"));
-    assert!(read(MANUAL).contains(&line), "{MANUAL} lacks {line:?}");
+fn manual_and_images_are_of_this_version() {
+    let version = env!("CARGO_PKG_VERSION");
+    let label = format!(" org.opencontainers.image.version=\"{version}\"\n");
+    for (file, line) in [
+        (MANUAL, format!("\n.Os weir {version}\n")),
+        ("images/alpine/Containerfile", label.clone()),
+        ("images/debian/Containerfile", label.clone()),
+        ("images/scratch/Containerfile", label),
+    ] {
+        assert!(read(file).contains(&line), "{file} lacks {line:?}");
+    }
+}
+
+#[test]
+fn images_are_built_on_pinned_bases() {
+    for base in ["alpine", "debian"] {
+        let file = read(format!("images/{base}/Containerfile"));
+        let pins: Vec<&str> = file.lines().filter(|line| line.contains("docker.io/")).collect();
+        assert!(!pins.is_empty(), "{base}");
+        for pin in pins {
+            let digest = pin.split_once("@sha256:").expect(pin).1;
+            let is_whole =
+                digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
+            assert!(is_whole, "{base}: {pin}");
+        }
+    }
 }
 
 #[test]
