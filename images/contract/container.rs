@@ -16,6 +16,20 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
+    /// Whether an emulator runs everything there. It has threads of its own, which limits
+    /// and profiles meet, and does not know PR_SET_CHILD_SUBREAPER.
+    pub(crate) fn is_emulated(self) -> bool {
+        self.image == "arm64"
+    }
+
+    /// An image for another architecture than this machine's must be asked for as such.
+    fn platform(self) -> Vec<OsString> {
+        match self.is_emulated() {
+            true => vec!["--platform".into(), "linux/arm64".into()],
+            false => Vec::new(),
+        }
+    }
+
     /// A container that keeps logs and receipts in a folder of the test's.
     pub(crate) fn container(self) -> Container {
         let place = Place::new();
@@ -32,7 +46,7 @@ impl Cell {
         variables.push(("WEIR_RECEIPT_ROOT".into(), "/logs/receipts".into()));
         variables.push(("WEIR_MIN_FREE".into(), "0".into()));
         let image = format!("weir:{}", self.image);
-        Container { cell: self, place, image, flags: Vec::new(), variables, job: Vec::new() }
+        Container { cell: self, place, image, flags: self.platform(), variables, job: Vec::new() }
     }
 }
 

@@ -29,7 +29,9 @@ const AT_ONCE: usize = 3;
 
 fn cells() -> Vec<Cell> {
     let of = |engine| IMAGES.map(|image| Cell { engine, image });
-    ENGINES.into_iter().flat_map(of).collect()
+    // Another architecture, under an emulator.
+    let emulated = Cell { engine: Engine::PodmanRunc, image: "arm64" };
+    ENGINES.into_iter().flat_map(of).chain([emulated]).collect()
 }
 
 /// What a panic says.

@@ -15,7 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("--cap-drop=all, no-new-privileges, --read-only", hardened),
     Check::new("the engine's default seccomp profile is on", default_profile),
     Check::new("--pids-limit: the job meets it, weir does not", processes),
-    Check::new("no process left for the job: refused", no_process),
+    Check::native("no process left for the job: refused", no_process),
     Check::new("--memory: 137, and the records are there", memory),
     Check {
         name: "no /proc (crun, a bare bundle)",

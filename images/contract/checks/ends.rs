@@ -16,7 +16,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("orphans are reaped while the job runs", reaping),
     Check::new("the job ends, its children clean up: kept", parent_exit),
     Check::new("what ignores TERM is killed after the grace", stubborn_orphans),
-    Check::new("below the engine's own init", under_init),
+    Check::native("below the engine's own init", under_init),
 ];
 
 fn exit_codes(cell: Cell) {

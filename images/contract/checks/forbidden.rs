@@ -17,8 +17,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("EPERM for pidfd_*", |cell| {
         does_without(cell, &["pidfd_open", "pidfd_send_signal", "pidfd_getfd"]);
     }),
-    Check::new("EPERM for clone3", |cell| does_without(cell, &["clone3"])),
-    Check::new("EPERM for all of these and newer ones", |cell| does_without(cell, NEWER)),
+    Check::native("EPERM for clone3", |cell| does_without(cell, &["clone3"])),
+    Check::native("EPERM for all of these and newer ones", |cell| does_without(cell, NEWER)),
     Check::new("EPERM for link: a rename that replaces nothing", without_links),
     Check::new("EPERM for link and renameat2: refused", without_any_way),
     Check::new("EPERM for mknod: refused", without_fifos),

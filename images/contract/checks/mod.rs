@@ -21,6 +21,11 @@ impl Check {
     const fn new(name: &'static str, show: fn(Cell)) -> Check {
         Check { name, show, is_for: |_| true }
     }
+
+    /// One that an emulator is in the way of.
+    const fn native(name: &'static str, show: fn(Cell)) -> Check {
+        Check { name, show, is_for: |cell| !cell.is_emulated() }
+    }
 }
 
 /// All of them.

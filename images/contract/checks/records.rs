@@ -13,7 +13,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("quota exact to the byte, fact true", cut),
     Check::new("FIFO 0600, drafts without a name (O_TMPFILE)", while_it_runs),
     Check::new("hard link replaces nothing: a second start", sealed),
-    Check::new("the same on the image's own file system", own_file_system),
+    Check::native("the same on the image's own file system", own_file_system),
     Check::new("a volume made by the engine, for its user", engine_volume),
     Check::new("options by WEIR_*, none reaches the job", variables),
     Check::new("WEIR_TEE: the engine's log has the kept bytes", tee),
