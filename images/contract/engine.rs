@@ -138,6 +138,25 @@ impl Live {
         said.trim().parse().unwrap()
     }
 
+    /// Kills the engine's client, whose standard streams are the container's.
+    pub(crate) fn kill_client(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Removes it, whatever it does.
+    pub(crate) fn remove(mut self) {
+        // The first time podman finds out that nobody watches it any more, and fails.
+        for _ in 0..3 {
+            let output = self.engine.command().args(["rm", "--force", &self.name]).output();
+            if output.unwrap().status.success() {
+                break;
+            }
+        }
+        let _ = self.child.kill();
+        self.child.wait().unwrap();
+    }
+
     /// Waits for its end.
     #[track_caller]
     pub(crate) fn wait(mut self) -> Output {
@@ -147,8 +166,7 @@ impl Live {
                 break status;
             }
             if Instant::now() > deadline {
-                let _ = self.engine.command().args(["rm", "--force", &self.name]).output();
-                let _ = self.child.kill();
+                self.remove();
                 panic!("the container never ended");
             }
             std::thread::sleep(Duration::from_millis(2));
