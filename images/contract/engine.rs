@@ -94,7 +94,26 @@ pub(crate) struct Live {
     engine: Engine,
     name: String,
     child: Child,
-    streams: [JoinHandle<Vec<u8>>; 2],
+    /// What it says; taken when it has ended by itself.
+    streams: Option<[JoinHandle<Vec<u8>>; 2]>,
+}
+
+/// A check that fails leaves no container behind.
+impl Drop for Live {
+    fn drop(&mut self) {
+        if self.streams.is_none() {
+            return;
+        }
+        // The first time podman may find out that nobody watches it any more, and fail.
+        for _ in 0..3 {
+            let output = self.engine.command().args(["rm", "--force", &self.name]).output();
+            if output.is_ok_and(|output| output.status.success()) {
+                break;
+            }
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// Reads a stream to its end, so that nobody who writes to it has to wait.
@@ -116,7 +135,7 @@ impl Live {
         let mut child = command.spawn().unwrap();
         let streams =
             [collect(child.stdout.take().unwrap()), collect(child.stderr.take().unwrap())];
-        Live { engine, name, child, streams }
+        Live { engine, name, child, streams: Some(streams) }
     }
 
     /// Sends its process 1 a signal.
@@ -144,19 +163,6 @@ impl Live {
         self.child.wait().unwrap();
     }
 
-    /// Removes it, whatever it does.
-    pub(crate) fn remove(mut self) {
-        // The first time podman finds out that nobody watches it any more, and fails.
-        for _ in 0..3 {
-            let output = self.engine.command().args(["rm", "--force", &self.name]).output();
-            if output.unwrap().status.success() {
-                break;
-            }
-        }
-        let _ = self.child.kill();
-        self.child.wait().unwrap();
-    }
-
     /// Waits for its end.
     #[track_caller]
     pub(crate) fn wait(mut self) -> Output {
@@ -165,13 +171,11 @@ impl Live {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            if Instant::now() > deadline {
-                self.remove();
-                panic!("the container never ended");
-            }
+            assert!(Instant::now() < deadline, "the container never ended");
             std::thread::sleep(Duration::from_millis(2));
         };
-        let [stdout, stderr] = self.streams.map(|stream| stream.join().unwrap());
+        let streams = self.streams.take().unwrap();
+        let [stdout, stderr] = streams.map(|stream| stream.join().unwrap());
         Output { status, stdout, stderr }
     }
 }
