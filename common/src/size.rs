@@ -14,7 +14,7 @@ pub enum SizeError {
 impl fmt::Display for SizeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            SizeError::Malformed => "it is not a size such as 65536, 64K, 64KiB or 65kB",
+            SizeError::Malformed => "it is not a size such as 65536, 64K, 64KiB or 66kB",
             SizeError::TooLarge => "it is larger than any size can be",
         })
     }

@@ -59,7 +59,7 @@ fn wrong_words_are_refused_with_what_where_and_what_to_do() {
         ),
         (
             &["run", "--log", "l", "--quota", "1.5M", "true"],
-            "--quota 1.5M: it is not a size such as 65536, 64K, 64KiB or 65kB",
+            "--quota 1.5M: it is not a size such as 65536, 64K, 64KiB or 66kB",
         ),
         (
             &["run", "--log", "l", "--profile", "huge", "true"],
@@ -245,7 +245,7 @@ fn a_wrong_variable_is_named_and_an_empty_one_is_none() {
     let place = Place::new();
     let done = place.bare().env("WEIR_LOG", "l").env("WEIR_QUOTA", "lots").sh("true").run();
     done.exits(125).says(
-        "weir: error[usage]: WEIR_QUOTA=lots: it is not a size such as 65536, 64K, 64KiB or 65kB\n",
+        "weir: error[usage]: WEIR_QUOTA=lots: it is not a size such as 65536, 64K, 64KiB or 66kB\n",
     );
     let weir = place.bare().env("WEIR_LOG", "l").env("WEIR_QUOTA", "").env("WEIR_MIN_FREE", "0");
     weir.sh("true").run().exits(0).says("");

@@ -42,7 +42,7 @@ pub(super) fn run() -> String {
     }
     text.push_str(
         "\n\
-         SIZE is a number of bytes, or 64K, 64KiB, 65kB and so on. Every option can\n\
+         SIZE is a number of bytes, or 64K, 64KiB, 66kB and so on. Every option can\n\
          come from the environment: WEIR_QUOTA=1M for --quota 1M; the command line\n\
          wins. A flag can be turned off: --tee=false. No WEIR_* variable reaches the job.\n\
          \n\
