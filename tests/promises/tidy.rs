@@ -46,6 +46,7 @@ fn the_kernel_has_one_door() {
         ("drainer/src/lib.rs", "#![forbid(unsafe_code)]"),
         ("launcher/src/main.rs", "#![forbid(unsafe_code)]"),
         ("tests/harness/lib.rs", "#![forbid(unsafe_code)]"),
+        ("images/contract/main.rs", "#![forbid(unsafe_code)]"),
     ] {
         assert!(read(root).contains(word), "{root}");
     }
@@ -198,7 +199,7 @@ fn images_are_built_on_pinned_bases() {
 
 #[test]
 fn nothing_is_left_half_done() {
-    for (name, text) in sources(&["common", "drainer", "launcher", "tests"]) {
+    for (name, text) in sources(&["common", "drainer", "launcher", "tests", "images"]) {
         if name.ends_with("tidy.rs") {
             continue;
         }
