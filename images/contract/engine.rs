@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long anything may take. Far more than it does: it only ends what hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where `images/contract/run` has put what the engines work with.
 pub(crate) fn home() -> PathBuf {
@@ -104,9 +104,12 @@ impl Drop for Live {
         if self.streams.is_none() {
             return;
         }
+        let name = &self.name;
+        // podman's `rm` would ask the container to end, and wait.
+        let _ = self.engine.command().args(["kill", "--signal=KILL", name]).output();
         // The first time podman may find out that nobody watches it any more, and fail.
         for _ in 0..3 {
-            let output = self.engine.command().args(["rm", "--force", &self.name]).output();
+            let output = self.engine.command().args(["rm", "--force", name]).output();
             if output.is_ok_and(|output| output.status.success()) {
                 break;
             }
@@ -144,10 +147,10 @@ impl Live {
         self.engine.verb(&["kill", "--signal", signal, &self.name]);
     }
 
-    /// Stops it as a user does: TERM, and KILL after so many seconds.
+    /// Stops it as a user does: TERM, and KILL after so long.
     #[track_caller]
-    pub(crate) fn stop(&self, seconds: u32) {
-        self.engine.verb(&["stop", "--time", &seconds.to_string(), &self.name]);
+    pub(crate) fn stop(&self, grace: Duration) {
+        self.engine.verb(&["stop", "--time", &grace.as_secs().to_string(), &self.name]);
     }
 
     /// Its process 1, by the number that it has outside.

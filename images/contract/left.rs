@@ -36,7 +36,12 @@ impl Left {
 
     /// The fact's path.
     pub(crate) fn fact_path(&self) -> PathBuf {
-        self.place.at("logs").join(in_shard(&LogName::of(&artifact()).fact()))
+        self.place.at("logs").join(Left::fact_name())
+    }
+
+    /// The fact's name below `logs`.
+    pub(crate) fn fact_name() -> String {
+        in_shard(&LogName::of(&artifact()).fact())
     }
 
     /// The FIFO's name below `logs`.
@@ -91,12 +96,11 @@ impl Left {
 
     /// What is left of a whole run: log, fact and receipt.
     pub(crate) fn whole_names() -> Vec<String> {
-        let name = LogName::of(&artifact());
         let (_, attempt) = ids();
         let shard = receipt_shard(&attempt);
         let mut names = Left::running_names();
         names.retain(|one| *one != Left::fifo_name());
-        names.push(in_shard(&name.fact()));
+        names.push(Left::fact_name());
         names.push(format!("receipts/{shard}/{}", receipt_name(&attempt)));
         names.sort();
         names

@@ -16,6 +16,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("the engine's default seccomp profile is on", default_profile),
     Check::new("--pids-limit: the job meets it, weir does not", processes),
     Check::native("no process left for the job: refused", no_process),
+    Check::native("no thread left for weir: every byte all the same", no_thread),
     Check::new("--memory: 137, and the records are there", memory),
     Check {
         name: "no /proc (crun, a bare bundle)",
@@ -86,6 +87,21 @@ fn no_process(cell: Cell) {
     let said = String::from_utf8_lossy(&ended.output.stderr);
     assert!(said.contains("cannot make a process"), "{said}");
     assert_eq!(ended.left.names(), [""; 0]);
+}
+
+fn no_thread(cell: Cell) {
+    // One process for weir and one for the job, which makes none, and is still there when
+    // weir drains: it prints more than a pipe holds before it counts weir's threads.
+    let job = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo $i; done
+        while read -r name value; do [ $name != Threads: ] || echo $value; done </proc/1/status";
+    let ended = cell
+        .container()
+        .flags(&["--user", &unique_uid().to_string()])
+        .flags(&["--ulimit", "nproc=2:2", "--ulimit", "nofile=99:99"])
+        .sh(job)
+        .run();
+    let numbers: String = (1..=20_000).map(|number| format!("{number}\n")).collect();
+    ended.exits(0).is_whole(&format!("{numbers}1\n"));
 }
 
 /// A user that nothing else on this machine runs as: the limit counts all that do.

@@ -2,8 +2,9 @@
 
 use super::Check;
 use crate::container::Cell;
-use crate::engine::{Engine, Live};
+use crate::engine::{Engine, Live, PATIENCE};
 use crate::left::Left;
+use std::time::Duration;
 use weir_common::JobEnd;
 use weir_common::sys::process::End;
 use weir_tests::{eventually, send};
@@ -53,7 +54,8 @@ fn exit_codes(cell: Cell) {
 const WAIT: &str = "sleep 1000 & while :; do wait; done";
 
 fn signals(cell: Cell) {
-    let names = ["HUP", "INT", "QUIT", "USR1", "USR2", "ALRM", "WINCH"];
+    // The last one is a real-time signal, which shells know by its number alone.
+    let names = ["HUP", "INT", "QUIT", "USR1", "USR2", "ALRM", "WINCH", "40"];
     let traps: String = names.iter().map(|name| format!("trap 'echo {name}' {name}; ")).collect();
     let running =
         cell.container().sh(&format!("{traps}trap 'exit 6' TERM; echo ready; {WAIT}")).start();
@@ -72,8 +74,8 @@ fn stop_with_a_handler(cell: Cell) {
     let job = format!("trap 'echo done; exit 7' TERM; echo ready; {WAIT}");
     let running = cell.container().sh(&job).start();
     running.until_log_is("ready\n");
-    // Longer than the test would wait: it is not the engine's KILL that ends it.
-    running.live.stop(600);
+    // As long as anything may take: it is not the engine's KILL that ends it.
+    running.live.stop(PATIENCE);
     let ended = running.wait();
     ended.exits(7).is_whole("ready\ndone\n");
 }
@@ -81,7 +83,7 @@ fn stop_with_a_handler(cell: Cell) {
 fn stop_without_a_handler(cell: Cell) {
     let running = cell.container().sh("echo ready; exec sleep 1000").start();
     running.until_log_is("ready\n");
-    running.live.stop(600);
+    running.live.stop(PATIENCE);
     let ended = running.wait();
     ended.exits(143).is_whole("ready\n");
     let end = End::Signal { number: 15, core_dumped: false };
@@ -91,7 +93,7 @@ fn stop_without_a_handler(cell: Cell) {
 fn stop_of_one_that_ignores(cell: Cell) {
     let running = cell.container().sh("trap '' TERM; echo ready; exec sleep 1000").start();
     running.until_log_is("ready\n");
-    running.live.stop(1);
+    running.live.stop(Duration::from_secs(1));
     let killed = running.wait();
     killed.exits(137);
     // The engine has killed weir too: there is no record, so that nobody believes one.
@@ -190,6 +192,6 @@ fn under_init(cell: Cell) {
     eventually("it is ready", || std::fs::read(&log).is_ok_and(|log| log.ends_with(b"\n")));
     let weir = String::from_utf8(running.left.log()).unwrap();
     assert_ne!(weir, "1\n");
-    running.live.stop(600);
+    running.live.stop(PATIENCE);
     running.wait().exits(7).is_whole(&format!("{weir}done\n"));
 }

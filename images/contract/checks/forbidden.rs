@@ -2,12 +2,16 @@
 //! that are older than the calls: weir does without, or refuses before the job.
 
 use super::Check;
-use crate::container::Cell;
+use super::records::{leaves_what_took_the_name, lets_go_of_descriptors};
+use crate::container::{Cell, FORBIDDEN_TOO};
 use crate::left::Left;
 use weir_common::Capture;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("EPERM for close_range", |cell| does_without(cell, &["close_range"])),
+    Check::new("EPERM for close_range", |cell| {
+        does_without(cell, &["close_range"]);
+        lets_go_of_descriptors(cell.container().forbid(&["close_range"]));
+    }),
     Check::new("EPERM for openat2", |cell| does_without(cell, &["openat2"])),
     Check::new("EPERM for renameat2", |cell| does_without(cell, &["renameat2"])),
     Check::new("EPERM for splice, tee, vmsplice", |cell| {
@@ -53,11 +57,11 @@ const NEWER: &[&str] = &[
 ];
 
 fn does_without(cell: Cell, calls: &[&str]) {
-    let job = "exec 2>/dev/null
-        (trap 'echo late; exit' TERM; echo >/tmp/there; while :; do sleep 0.05; done) &
+    let job = "(trap 'echo late; exit' TERM; echo >/tmp/there; while :; do sleep 0.05; done) &
         until [ -e /tmp/there ]; do sleep 0.05; done
         seq 20000; exit 3";
-    let ended = cell.container().env("WEIR_QUOTA", "64K").forbid(calls).sh(job).run();
+    let job = format!("exec 2>/dev/null; {FORBIDDEN_TOO}; {job}");
+    let ended = cell.container().env("WEIR_QUOTA", "64K").forbid(calls).sh(&job).run();
     ended.exits(3);
     let all: String = (1..=20_000).map(|number| format!("{number}\n")).collect();
     assert!(ended.left.log() == all.as_bytes()[..65_536], "the log is not the head");
@@ -70,8 +74,10 @@ fn does_without(cell: Cell, calls: &[&str]) {
 }
 
 fn without_links(cell: Cell) {
-    let ended = cell.container().forbid(&["link", "linkat"]).sh("echo hi").run();
-    ended.exits(0).is_whole("hi\n");
+    let links = &["link", "linkat"];
+    let job = format!("{FORBIDDEN_TOO}; ln /etc/passwd /tmp/p 2>/dev/null || echo hi");
+    cell.container().forbid(links).sh(&job).run().exits(0).is_whole("hi\n");
+    leaves_what_took_the_name(cell.container().forbid(links));
 }
 
 fn without_any_way(cell: Cell) {

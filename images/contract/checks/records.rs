@@ -1,20 +1,27 @@
 //! The log and its records, on a volume and on the container's own file system.
 
 use super::Check;
-use crate::container::{Cell, Ended};
+use crate::container::{Cell, Container, Ended};
 use crate::engine::fresh_name;
 use crate::left::Left;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use weir_common::Capture;
-use weir_tests::held_by;
+use weir_common::{Capture, Errno};
+use weir_tests::{eventually, held_by};
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new("a whole log: fact false, receipt, nothing else", whole),
     Check::new("quota exact to the byte, fact true", cut),
     Check::new("FIFO 0600, drafts without a name (O_TMPFILE)", while_it_runs),
-    Check::new("hard link replaces nothing: a second start", sealed),
+    Check::new("a second start is refused, and changes nothing", sealed),
+    Check::new("hard link replaces nothing: a name that is taken", |cell| {
+        leaves_what_took_the_name(cell.container());
+    }),
+    Check::new("of its caller's descriptors weir holds none", |cell| {
+        lets_go_of_descriptors(cell.container());
+    }),
     Check::native("the same on the image's own file system", own_file_system),
     Check::new("a volume made by the engine, for its user", engine_volume),
+    Check::new("--read-only and no volume named: the image's own", volume_of_the_image),
     Check::new("options by WEIR_*, none reaches the job", variables),
     Check::new("WEIR_TEE: the engine's log has the kept bytes", tee),
     Check::new("a user's image: FROM weir, CMD [job]", users_image),
@@ -94,6 +101,41 @@ impl Ended {
     }
 }
 
+/// What the job puts under the fact's name stays; the receipt says that weir's is not
+/// there.
+#[track_caller]
+pub(super) fn leaves_what_took_the_name(container: Container) {
+    let fact = Left::fact_name();
+    let ended = container.sh(&format!("echo mine >/logs/{fact}; echo ran")).run();
+    ended.exits(0);
+    assert_eq!(std::fs::read(ended.left.fact_path()).unwrap(), b"mine\n");
+    assert_eq!(ended.left.log(), b"ran\n");
+    let receipt = ended.left.receipt().unwrap();
+    assert_eq!(receipt.capture, Capture::Failed(Some(Errno::EEXIST)));
+    assert_eq!(ended.left.names(), Left::whole_names());
+}
+
+/// A shell that has a file open becomes weir: the job has it still, weir has not.
+#[track_caller]
+pub(super) fn lets_go_of_descriptors(container: Container) {
+    let job = "echo job >&7; echo ready; until [ -e /logs/go ]; do sleep 0.05; done";
+    let script = "exec 7>/logs/held; exec /usr/local/bin/weir run sh -c \"$0\"";
+    let container = container.flags(&["--entrypoint", "/bin/sh"]);
+    let running = container.words(&["-c", script, job]).start();
+    running.until_log_is("ready\n");
+    assert_eq!(std::fs::read(running.left.place.at("logs/held")).unwrap(), b"job\n");
+    let process = format!("/proc/{}", running.live.process_one());
+    let holds = |name: &str| {
+        let held = held_by(&running.left.place, process.as_ref());
+        held.iter().any(|path| path.ends_with(name))
+    };
+    // Its log can be seen there, so that the other would be, too.
+    assert!(holds(".log"));
+    eventually("weir has let go", || !holds("/held"));
+    std::fs::write(running.left.place.at("logs/go"), "").unwrap();
+    running.wait().exits(0);
+}
+
 fn own_file_system(cell: Cell) {
     // weir is a child of the shell here, and the fact is read where it was made.
     let script = "weir run --log /tmp/l --receipt /tmp/r --quota 64K --quiet -- seq 100000; \
@@ -123,44 +165,33 @@ impl Drop for Volume {
 }
 
 fn engine_volume(cell: Cell) {
-    let volume = Volume(cell, fresh_name());
-    let mount = format!("{}:/kept", volume.1);
-    // Its mode and owner come from the image's folder of this name.
-    let mount_at_logs = format!("{}:/logs", volume.1);
-    let output = cell.engine.verb(&[
-        "run",
-        "--rm",
-        "--network",
-        "none",
-        "--volume",
-        &mount_at_logs,
-        "--env",
-        "WEIR_RUN_ID=run",
-        "--env",
-        "WEIR_ATTEMPT_ID=attempt",
-        &format!("weir:{}", cell.image),
-        "sh",
-        "-c",
-        "id -u",
-    ]);
-    assert_eq!(output, "");
-    let log = "/kept/weir/*/local-*.log";
-    let script = format!("cat {log}; stat -c %u {log}");
+    // Its mode and owner come from the image's folder of this name; it is the image's
+    // user's no more than anybody's.
+    let users: [(&[&str], _); 2] = [(&[], 10_001), (&["--user", "12345"], 12_345)];
+    for (as_user, uid) in users {
+        let volume = Volume(cell, fresh_name());
+        let image = format!("weir:{}", cell.image);
+        let run = |mount: &str, flags: &[&str], words: &[&str]| {
+            let mount = format!("{}:{mount}", volume.1);
+            let mut line = vec!["run", "--rm", "--network", "none"];
+            line.extend(["--volume", mount.as_str()]);
+            line.extend(as_user.iter().chain(flags).chain(&[image.as_str()]).chain(words));
+            cell.engine.verb(&line)
+        };
+        let ids = ["--env", "WEIR_RUN_ID=run", "--env", "WEIR_ATTEMPT_ID=attempt"];
+        assert_eq!(run("/logs", &ids, &["sh", "-c", "id -u"]), "");
+        let log = "/kept/weir/*/local-*.log";
+        let script = format!("cat {log}; stat -c %u {log}; stat -c '%u %a' /kept");
+        let said = run("/kept", &["--entrypoint", "/bin/sh"], &["-c", &script]);
+        assert_eq!(said, format!("{uid}\n{uid}\n0 1777\n"));
+    }
+}
+
+fn volume_of_the_image(cell: Cell) {
+    // Where the log is then, only the engine knows; but it can be written.
     let image = format!("weir:{}", cell.image);
-    let read = [
-        "run",
-        "--rm",
-        "--network",
-        "none",
-        "--volume",
-        &mount,
-        "--entrypoint",
-        "/bin/sh",
-        &image,
-        "-c",
-        &script,
-    ];
-    assert_eq!(cell.engine.verb(&read), "10001\n10001\n");
+    let words = ["run", "--rm", "--network", "none", "--read-only", &image, "echo", "hi"];
+    assert_eq!(cell.engine.verb(&words), "");
 }
 
 fn variables(cell: Cell) {
@@ -189,6 +220,8 @@ fn users_image(cell: Cell) {
 }
 
 fn from_scratch(cell: Cell) {
+    let said = cell.engine.verb(&["run", "--rm", "--network", "none", "weir:scratch", "--version"]);
+    assert!(said.starts_with("weir "), "{said}");
     // COPY --from=weir:scratch /weir, into the bare root.
     let image = format!("weir-copied:{}", cell.image);
     let ended = cell.container().image(&image).env("WEIR_ROOT", "/logs/weir").sh("echo hi").run();
