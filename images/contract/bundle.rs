@@ -2,9 +2,13 @@
 //! always add.
 
 use crate::container::Ended;
-use crate::engine::{fresh_name, home, without_mixed_cgroups};
+use crate::engine::{PATIENCE, fresh_name, home, without_mixed_cgroups};
 use crate::left::Left;
 use weir_tests::Place;
+
+/// Ends a container that hangs: what is left of it would hold the output, too.
+const RUN: &str = "timeout --signal=KILL \"$1\" crun run --bundle \"$2\" \"$3\"
+    code=$?; crun delete --force \"$3\" 2>/dev/null; exit $code";
 
 /// Runs weir in front of a job, as the image's root file system has it, without `/proc`.
 pub(crate) fn run(image: &str, job: &[&str]) -> Ended {
@@ -33,8 +37,8 @@ pub(crate) fn run(image: &str, job: &[&str]) -> Ended {
         "linux": { "namespaces": [{ "type": "pid" }, { "type": "mount" }, { "type": "ipc" }] },
     });
     std::fs::write(place.at("config.json"), config.to_string()).unwrap();
-    let mut command = without_mixed_cgroups("crun");
-    command.args(["run", "--bundle"]).arg(place.path()).arg(fresh_name());
-    let output = command.output().unwrap();
+    let mut command = without_mixed_cgroups("sh");
+    command.args(["-c", RUN, "sh", &PATIENCE.as_secs().to_string()]);
+    let output = command.arg(place.path()).arg(fresh_name()).output().unwrap();
     Ended { output, left: Left { place } }
 }
