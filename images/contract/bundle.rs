@@ -2,9 +2,9 @@
 //! always add.
 
 use crate::container::Ended;
-use crate::engine::{PATIENCE, fresh_name, home, without_mixed_cgroups};
+use crate::engine::{fresh_name, home, without_mixed_cgroups};
 use crate::left::Left;
-use weir_tests::Place;
+use weir_tests::{PATIENCE, Place};
 
 /// Ends a container that hangs: what is left of it would hold the output, too.
 const RUN: &str = "timeout --signal=KILL \"$1\" crun run --bundle \"$2\" \"$3\"

@@ -2,15 +2,12 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// How long anything may take. Far more than it does: it only ends what hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+use weir_tests::{PATIENCE, collect};
 
 /// Where `images/contract/run` has put what the engines work with.
 pub(crate) fn home() -> PathBuf {
@@ -74,10 +71,18 @@ impl Engine {
         }
     }
 
-    /// Runs a verb of the engine's to its end; it must succeed.
+    /// Runs a verb of the engine's to its end.
+    #[track_caller]
+    fn try_verb(self, words: &[&str]) -> Output {
+        let mut command = self.command();
+        command.args(words);
+        Client::start(command).wait().unwrap_or_else(|| panic!("{self} {words:?} never ended"))
+    }
+
+    /// The same; it must succeed.
     #[track_caller]
     pub(crate) fn verb(self, words: &[&str]) -> String {
-        let output = self.command().args(words).output().unwrap();
+        let output = self.try_verb(words);
         assert!(output.status.success(), "{self} {words:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     }
@@ -89,43 +94,64 @@ pub(crate) fn fresh_name() -> String {
     format!("weir-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// A container that runs.
-pub(crate) struct Live {
-    engine: Engine,
-    name: String,
+/// A command that runs, and what it says.
+struct Client {
     child: Child,
-    /// What it says; taken when it has ended by itself.
+    /// Taken when it has ended by itself.
     streams: Option<[JoinHandle<Vec<u8>>; 2]>,
 }
 
-/// A check that fails leaves no container behind.
-impl Drop for Live {
-    fn drop(&mut self) {
-        if self.streams.is_none() {
-            return;
-        }
-        let name = &self.name;
-        // podman's `rm` would ask the container to end, and wait.
-        let _ = self.engine.command().args(["kill", "--signal=KILL", name]).output();
-        // The first time podman may find out that nobody watches it any more, and fail.
-        for _ in 0..3 {
-            let output = self.engine.command().args(["rm", "--force", name]).output();
-            if output.is_ok_and(|output| output.status.success()) {
-                break;
+impl Client {
+    fn start(mut command: Command) -> Client {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        Client { child, streams: Some([collect(stdout), collect(stderr)]) }
+    }
+
+    /// Waits for its end; `None` when there is none in time, and then it is killed.
+    fn wait(&mut self) -> Option<Output> {
+        let deadline = Instant::now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
             }
-        }
+            if Instant::now() > deadline {
+                self.kill();
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        let [stdout, stderr] = self.streams.take()?.map(|stream| stream.join().unwrap());
+        Some(Output { status, stdout, stderr })
+    }
+
+    fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Reads a stream to its end, so that nobody who writes to it has to wait.
-fn collect(mut stream: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).unwrap();
-        bytes
-    })
+/// A container that runs.
+pub(crate) struct Live {
+    engine: Engine,
+    name: String,
+    client: Client,
+}
+
+/// A check that fails leaves no container behind.
+impl Drop for Live {
+    fn drop(&mut self) {
+        if self.client.streams.is_none() {
+            return;
+        }
+        // podman's `rm` would ask the container to end, and wait.
+        self.engine.try_verb(&["kill", "--signal=KILL", &self.name]);
+        // The first time podman may find out that nobody watches it any more, and fail.
+        let remove = || self.engine.try_verb(&["rm", "--force", &self.name]).status.success();
+        let _ = remove() || remove();
+        self.client.kill();
+    }
 }
 
 impl Live {
@@ -134,11 +160,7 @@ impl Live {
         let name = fresh_name();
         let mut command = engine.command();
         command.args(["run", "--rm", "--network", "none", "--name", &name]).args(words);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let streams =
-            [collect(child.stdout.take().unwrap()), collect(child.stderr.take().unwrap())];
-        Live { engine, name, child, streams: Some(streams) }
+        Live { engine, name, client: Client::start(command) }
     }
 
     /// Sends its process 1 a signal.
@@ -162,23 +184,12 @@ impl Live {
 
     /// Kills the engine's client, whose standard streams are the container's.
     pub(crate) fn kill_client(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.client.kill();
     }
 
     /// Waits for its end.
     #[track_caller]
     pub(crate) fn wait(mut self) -> Output {
-        let deadline = Instant::now() + PATIENCE;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            assert!(Instant::now() < deadline, "the container never ended");
-            std::thread::sleep(Duration::from_millis(2));
-        };
-        let streams = self.streams.take().unwrap();
-        let [stdout, stderr] = streams.map(|stream| stream.join().unwrap());
-        Output { status, stdout, stderr }
+        self.client.wait().expect("the container never ended")
     }
 }

@@ -21,10 +21,10 @@ mod weir;
 pub use binary::{dispatcher_binary, weir_binary};
 pub use place::Place;
 pub use tools::{
-    eventually, full_pipe, held_by, is_root, needs, needs_namespaces, needs_pid_namespaces,
-    needs_root,
+    PATIENCE, eventually, full_pipe, held_by, is_root, needs, needs_namespaces,
+    needs_pid_namespaces, needs_root,
 };
-pub use weir::{Done, Running, Weir, send};
+pub use weir::{Done, Running, Weir, collect, send};
 
 /// The smallest quota, which the tests use unless they say otherwise, in bytes.
 pub const QUOTA: usize = 65_536;

@@ -135,7 +135,7 @@ impl Weir {
 }
 
 /// Reads a stream to its end, so that nobody who writes to it has to wait.
-fn collect(mut stream: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+pub fn collect(mut stream: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).unwrap();

@@ -14,7 +14,7 @@ pub(crate) struct Check {
     /// Shows it, or panics.
     pub(crate) show: fn(Cell),
     /// Whether it can be shown there.
-    pub is_for: fn(Cell) -> bool,
+    pub(crate) is_for: fn(Cell) -> bool,
 }
 
 impl Check {
