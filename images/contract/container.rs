@@ -22,12 +22,9 @@ impl Cell {
         self.image == "arm64"
     }
 
-    /// An image for another architecture than this machine's must be asked for as such.
-    fn platform(self) -> Vec<OsString> {
-        match self.is_emulated() {
-            true => vec!["--platform".into(), "linux/arm64".into()],
-            false => Vec::new(),
-        }
+    /// What its image is for.
+    pub(crate) fn architecture(self) -> &'static str {
+        if self.is_emulated() { "arm64" } else { "amd64" }
     }
 
     /// A container that keeps logs and receipts in a folder of the test's.
@@ -46,7 +43,8 @@ impl Cell {
         variables.push(("WEIR_RECEIPT_ROOT".into(), "/logs/receipts".into()));
         variables.push(("WEIR_MIN_FREE".into(), "0".into()));
         let image = format!("weir:{}", self.image);
-        Container { cell: self, place, image, flags: self.platform(), variables, job: Vec::new() }
+        let flags = vec![format!("--platform=linux/{}", self.architecture()).into()];
+        Container { cell: self, place, image, flags, variables, job: Vec::new() }
     }
 }
 
@@ -70,8 +68,7 @@ impl Container {
         self
     }
 
-    /// An option of the engine's that runs the container as podman and docker both do
-    /// where they agree, and as `podman` says where only that needs more.
+    /// Options that podman needs to do what docker does without.
     pub(crate) fn podman_flags(self, flags: &[&str]) -> Container {
         match self.cell.engine {
             Engine::Docker => self,
