@@ -7,12 +7,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 /// The first descriptor behind the standard three.
 const FIRST: RawFd = 3;
 
-/// The name of an open descriptor in `/proc`, by which what it leads to can be opened once
-/// more or linked.
-pub(super) fn name_in_proc(descriptor: impl AsFd) -> String {
-    format!("/proc/self/fd/{}", descriptor.as_fd().as_raw_fd())
-}
-
 /// Closes every descriptor from 3 on except these.
 ///
 /// To be called where everything that this process has opened for itself and still

@@ -1,11 +1,10 @@
 //! Files and directories, always relative to an open directory.
 
-use super::descriptors::name_in_proc;
 use super::errno::Errno;
 use rustix::fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags};
 use std::ffi::OsStr;
 use std::fmt;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
 type Result<T> = std::result::Result<T, Errno>;
@@ -248,6 +247,12 @@ pub fn open_log_at(directory: impl AsFd, name: &OsStr) -> Result<OwnedFd> {
     // Non-blocking means nothing to a regular file; it keeps a FIFO that was planted
     // a moment ago, or somebody's lease, from hanging the open.
     Ok(fs::openat(directory, name, LOG | OFlags::NONBLOCK, Mode::empty())?)
+}
+
+/// The name of an open descriptor in `/proc`, by which what it leads to can be opened once
+/// more or linked.
+pub(super) fn name_in_proc(descriptor: impl AsFd) -> String {
+    format!("/proc/self/fd/{}", descriptor.as_fd().as_raw_fd())
 }
 
 /// Opens the file behind a descriptor once more, for writing at its end, by its name under

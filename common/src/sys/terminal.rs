@@ -1,6 +1,6 @@
 //! The controlling terminal and its foreground process group: tcsetpgrp(3).
 
-use super::descriptors::name_in_proc;
+use super::files::name_in_proc;
 use super::process::{Pid, own_group};
 use super::signals::{self, SignalSet};
 use rustix::fs::{Mode, OFlags};
