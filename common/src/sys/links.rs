@@ -1,8 +1,7 @@
 //! How a finished file gets its name without replacing anything: link(2), rename(2).
 
 use super::errno::Errno;
-use super::files;
-use super::files::name_in_proc;
+use super::files::{self, name_in_proc};
 use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags, RenameFlags};
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
