@@ -182,11 +182,6 @@ impl Live {
         said.trim().parse().unwrap()
     }
 
-    /// Kills the engine's client, whose standard streams are the container's.
-    pub(crate) fn kill_client(&mut self) {
-        self.client.kill();
-    }
-
     /// Waits for its end.
     #[track_caller]
     pub(crate) fn wait(mut self) -> Output {

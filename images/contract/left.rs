@@ -4,9 +4,14 @@ use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use weir_common::{
-    ArtifactId, AttemptId, Fact, LogName, Receipt, RunId, receipt_name, receipt_shard,
+    ArtifactId, AttemptId, Capture, Fact, LogName, Receipt, RunId, receipt_name, receipt_shard,
 };
-use weir_tests::Place;
+use weir_tests::{Place, QUOTA};
+
+/// What `seq COUNT` prints.
+pub(crate) fn numbers(count: u32) -> String {
+    (1..=count).map(|number| format!("{number}\n")).collect()
+}
 
 /// What a container has left on disk.
 pub(crate) struct Left {
@@ -67,6 +72,20 @@ impl Left {
         let (_, attempt) = ids();
         let name = format!("logs/receipts/{}/{}", receipt_shard(&attempt), receipt_name(&attempt));
         Receipt::read(&self.place.at(&name)).unwrap()
+    }
+
+    /// The log is the head of this, cut at the smallest quota, the fact tells how much is
+    /// missing, and nothing else is left but the receipt.
+    #[track_caller]
+    pub(crate) fn is_cut(&self, all: &str) {
+        assert!(self.log() == all.as_bytes()[..QUOTA], "the log is not the head");
+        let fact = self.fact().expect("a fact");
+        assert!(fact.quota_reached);
+        let counts = fact.counts.unwrap();
+        let expected = (QUOTA as u64, (all.len() - QUOTA) as u64);
+        assert_eq!((counts.kept_bytes, counts.dropped_bytes), expected);
+        assert_eq!(self.receipt().unwrap().capture, Capture::Truncated);
+        assert_eq!(self.names(), Left::whole_names());
     }
 
     /// Every file and folder below `logs`.

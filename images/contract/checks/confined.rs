@@ -5,7 +5,7 @@ use super::Check;
 use crate::bundle;
 use crate::container::Cell;
 use crate::engine::Engine;
-use crate::left::Left;
+use crate::left::{Left, numbers};
 use weir_common::JobEnd;
 use weir_common::sys::process::End;
 
@@ -100,8 +100,7 @@ fn no_thread(cell: Cell) {
         .flags(&["--ulimit", "nproc=2:2", "--ulimit", "nofile=99:99"])
         .sh(job)
         .run();
-    let numbers: String = (1..=20_000).map(|number| format!("{number}\n")).collect();
-    ended.exits(0).is_whole(&format!("{numbers}1\n"));
+    ended.exits(0).is_whole(&format!("{}1\n", numbers(20_000)));
 }
 
 /// A user that nothing else on this machine runs as: the limit counts all that do.

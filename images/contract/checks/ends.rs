@@ -2,8 +2,8 @@
 
 use super::Check;
 use crate::container::Cell;
-use crate::engine::{Engine, Live};
-use crate::left::Left;
+use crate::engine::Engine;
+use crate::left::{Left, numbers};
 use std::time::Duration;
 use weir_common::JobEnd;
 use weir_common::sys::process::End;
@@ -18,9 +18,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("orphans are reaped while the job runs", reaping),
     Check::new("the job ends, its children clean up: kept", parent_exit),
     Check::new("what ignores TERM is killed after the grace", stubborn_orphans),
-    Check::new("the engine's client is killed: nothing is lost", client_is_killed),
     Check {
-        name: "weir's parent is killed (podman's conmon): the same",
+        name: "weir's parent is killed (podman's conmon)",
         show: parent_is_killed,
         // containerd ends a container whose shim is gone.
         is_for: |cell| cell.engine != Engine::Docker,
@@ -151,40 +150,25 @@ fn stubborn_orphans(cell: Cell) {
     ended.exits(2).is_whole("hi\n");
 }
 
-/// A job that waits for a word, and then prints more than the quota: weir has something to
-/// say about that, and nobody to hear it.
-fn survives(cell: Cell, blow: fn(&mut Live)) {
+fn parent_is_killed(cell: Cell) {
+    // The job then prints more than the quota: weir has something to say about that, and
+    // nobody to hear it.
     let job = "echo ready; until [ -e /logs/go ]; do sleep 0.05; done; seq 20000; exit 3";
-    let mut running = cell.container().env("WEIR_QUOTA", "64K").sh(job).start();
+    let running = cell.container().env("WEIR_QUOTA", "64K").sh(job).start();
     running.until_log_is("ready\n");
-    blow(&mut running.live);
+    let status = format!("/proc/{}/status", running.live.process_one());
+    let status = std::fs::read_to_string(status).unwrap();
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:\t")).unwrap();
+    let name = std::fs::read_to_string(format!("/proc/{parent}/comm")).unwrap();
+    assert_eq!(name, "conmon\n");
+    send("KILL", parent.parse().unwrap());
     std::fs::write(running.left.place.at("logs/go"), "").unwrap();
     eventually("it has ended", || running.left.receipt().is_some());
     std::fs::remove_file(running.left.place.at("logs/go")).unwrap();
     eventually("the FIFO is gone", || running.left.names() == Left::whole_names());
-    // Nobody but this test removes it now.
-    drop(running.live);
-    let numbers = (1..=20_000).map(|number| format!("{number}\n"));
-    let all: String = std::iter::once("ready\n".to_owned()).chain(numbers).collect();
-    assert!(running.left.log() == all.as_bytes()[..65_536], "the log is not the head");
-    assert!(running.left.fact().unwrap().quota_reached);
+    running.left.is_cut(&format!("ready\n{}", numbers(20_000)));
     let end = End::Code(3);
     assert_eq!(running.left.receipt().unwrap().job, JobEnd::Ended(end));
-}
-
-fn client_is_killed(cell: Cell) {
-    survives(cell, Live::kill_client);
-}
-
-fn parent_is_killed(cell: Cell) {
-    survives(cell, |live| {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", live.process_one()));
-        let status = status.unwrap();
-        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:\t")).unwrap();
-        let name = std::fs::read_to_string(format!("/proc/{parent}/comm")).unwrap();
-        assert_eq!(name, "conmon\n");
-        send("KILL", parent.parse().unwrap());
-    });
 }
 
 fn under_init(cell: Cell) {

@@ -3,10 +3,10 @@
 use super::Check;
 use crate::container::{Cell, Container, Ended};
 use crate::engine::fresh_name;
-use crate::left::Left;
+use crate::left::{Left, numbers};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use weir_common::{Capture, Errno};
-use weir_tests::{eventually, held_by};
+use weir_tests::{QUOTA, eventually, held_by};
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new("a whole log: fact false, receipt, nothing else", whole),
@@ -28,8 +28,6 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("the scratch image gives weir to another", from_scratch),
 ];
 
-const QUOTA: usize = 65_536;
-
 fn whole(cell: Cell) {
     let ended = cell.container().sh("echo out; echo err >&2").run();
     ended.exits(0).is_whole("out\nerr\n");
@@ -40,26 +38,9 @@ fn whole(cell: Cell) {
     assert_eq!((fact.uid(), fact.mode() & 0o7777, fact.nlink()), (10_001, 0o600, 1));
 }
 
-/// What `seq 100000` prints.
-fn numbers() -> Vec<u8> {
-    (1..=100_000).flat_map(|number| format!("{number}\n").into_bytes()).collect()
-}
-
-#[track_caller]
-fn is_cut(ended: &Ended) {
-    let all = numbers();
-    assert!(ended.left.log() == all[..QUOTA], "the log is not the head");
-    let fact = ended.left.fact().unwrap();
-    let counts = fact.counts.unwrap();
-    assert!(fact.quota_reached);
-    assert_eq!((counts.kept_bytes, counts.dropped_bytes), (65_536, (all.len() - QUOTA) as u64));
-    assert_eq!(ended.left.names(), Left::whole_names());
-}
-
 fn cut(cell: Cell) {
     let ended = cell.container().env("WEIR_QUOTA", "64K").sh("seq 100000; exit 4").run();
-    is_cut(ended.exits(4));
-    assert_eq!(ended.left.receipt().unwrap().capture, Capture::Truncated);
+    ended.exits(4).left.is_cut(&numbers(100_000));
 }
 
 fn while_it_runs(cell: Cell) {
@@ -209,8 +190,10 @@ fn variables(cell: Cell) {
 fn tee(cell: Cell) {
     let container = cell.container().env("WEIR_TEE", "true").env("WEIR_QUOTA", "64K");
     let ended = container.sh("seq 100000").run();
-    is_cut(ended.exits(0));
-    assert!(ended.output.stdout == numbers()[..QUOTA], "the engine's log is not the kept bytes");
+    let all = numbers(100_000);
+    ended.exits(0).left.is_cut(&all);
+    let kept = &all.as_bytes()[..QUOTA];
+    assert!(ended.output.stdout == kept, "the engine's log is not the kept bytes");
 }
 
 fn users_image(cell: Cell) {
