@@ -13,12 +13,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod binary;
+mod disk;
 mod place;
 pub mod ql3;
 mod tools;
 mod weir;
 
 pub use binary::{dispatcher_binary, weir_binary};
+pub use disk::{Disk, FileSystem, succeed};
 pub use place::Place;
 pub use tools::{
     PATIENCE, eventually, full_pipe, held_by, is_root, needs, needs_namespaces,

@@ -19,7 +19,12 @@ impl Default for Place {
 impl Place {
     /// An empty directory, mode 0700.
     pub fn new() -> Place {
-        Place { directory: tempfile::Builder::new().prefix("weir-").tempdir().unwrap() }
+        Place::within(&std::env::temp_dir())
+    }
+
+    /// The same in another directory than the system's for temporary files.
+    pub fn within(directory: &Path) -> Place {
+        Place { directory: tempfile::Builder::new().prefix("weir-").tempdir_in(directory).unwrap() }
     }
 
     /// Its path.
