@@ -1,7 +1,10 @@
-//! File systems of a test's own, for root: each in a file, mounted as long as it lives.
+//! File systems of a test's own. For root: each in a file, mounted as long as it lives. For
+//! anybody: a small one in memory, as long as a script runs.
 
+use crate::binary::weir_binary;
+use crate::noise;
 use crate::place::Place;
-use crate::tools::{needs, needs_root};
+use crate::tools::{needs, needs_namespaces, needs_root};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -120,6 +123,32 @@ impl Drop for Disk {
         // Nothing is mounted after a mount that has failed.
         let _ = Command::new("umount").args(["--lazy", "--quiet"]).arg(self.path()).status();
     }
+}
+
+/// Runs a shell script beside a tmpfs of its own of this size, `small`, and the file
+/// `content` with a million bytes of noise; `$weir` is the binary. The tmpfs is copied to
+/// `out` afterwards. Gives the place and what the script said; `None` where there are no
+/// mount namespaces.
+pub fn on_small_disk(test: &str, size: &str, script: &str) -> Option<(Place, String)> {
+    let unshare = needs_namespaces(test)?;
+    let place = Place::new();
+    std::fs::create_dir(place.at("small")).unwrap();
+    std::fs::create_dir(place.at("out")).unwrap();
+    std::fs::write(place.at("content"), noise(1_000_000)).unwrap();
+    let script = format!(
+        "set -e; mount -t tmpfs -o size={size} t small; set +e\n{script}\ncp -a small/. out"
+    );
+    let output = Command::new("timeout")
+        .args(["-s", "KILL", "60"])
+        .args(unshare)
+        .args(["sh", "-c", &script])
+        .env("weir", weir_binary())
+        .current_dir(place.path())
+        .output()
+        .unwrap();
+    let said =
+        String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+    Some((place, said))
 }
 
 /// Runs a command of the system's that must work.

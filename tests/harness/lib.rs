@@ -20,7 +20,7 @@ mod tools;
 mod weir;
 
 pub use binary::{dispatcher_binary, weir_binary};
-pub use disk::{Disk, FileSystem, succeed};
+pub use disk::{Disk, FileSystem, on_small_disk, succeed};
 pub use place::Place;
 pub use tools::{
     PATIENCE, eventually, full_pipe, held_by, is_root, needs, needs_namespaces,

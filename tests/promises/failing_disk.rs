@@ -1,35 +1,17 @@
 //! A log that cannot be written any more: the job does not notice, and nothing false is
 //! claimed.
 
-use std::process::Command;
 use weir_common::sys::process::End;
 use weir_common::{Capture, Errno, JobEnd};
-use weir_tests::{Place, needs, needs_namespaces, noise, weir_binary};
+use weir_tests::{Place, needs, noise, on_small_disk};
 
-/// Runs a script on a small tmpfs of its own, `small`, with the log `small/l` and the
-/// receipt `r.json` outside; the tmpfs is copied to `out` afterwards.
-fn on_small_disk(test: &str, size: &str, quota: &str, job: &str) -> Option<(Place, String)> {
-    let unshare = needs_namespaces(test)?;
-    let place = Place::new();
-    std::fs::create_dir(place.at("small")).unwrap();
-    std::fs::create_dir(place.at("out")).unwrap();
-    std::fs::write(place.at("content"), noise(1_000_000)).unwrap();
-    std::fs::write(place.at("job"), job).unwrap();
-    let script = "set -e; mount -t tmpfs -o size=$2 t small; set +e; \
-         \"$1\" run --log small/l --quota $3 --min-free 0 --receipt small/r.json -- sh job; \
-         echo rc=$?; cp -a small/. out";
-    let output = Command::new("timeout")
-        .args(["-s", "KILL", "60"])
-        .args(unshare)
-        .args(["sh", "-c", script, "sh"])
-        .arg(weir_binary())
-        .args([size, quota])
-        .current_dir(place.path())
-        .output()
-        .unwrap();
-    let said =
-        String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
-    Some((place, said))
+/// Runs a job with the log `small/l` and the receipt `small/r.json` on a small tmpfs of
+/// its own.
+fn run_on_small_disk(test: &str, size: &str, quota: &str, job: &str) -> Option<(Place, String)> {
+    let job = job.replace('\'', "'\\''");
+    let options = format!("--log small/l --quota {quota} --min-free 0 --receipt small/r.json");
+    let script = format!("\"$weir\" run {options} -- sh -c '{job}'; echo rc=$?");
+    on_small_disk(test, size, &script)
 }
 
 #[test]
@@ -37,7 +19,7 @@ fn a_disk_that_fills_up_costs_the_fact_and_nothing_else() {
     // Somebody else takes 100,000 of the 300 KiB that were free at the start.
     let job = "head -c 100000 /dev/zero >small/other; cat content; echo rc=$? >job.rc; exit 4";
     let test = "a_disk_that_fills_up";
-    let Some((place, said)) = on_small_disk(test, "300k", "256K", job) else { return };
+    let Some((place, said)) = run_on_small_disk(test, "300k", "256K", job) else { return };
     assert!(said.starts_with("rc=4\n"), "{said}");
     assert!(said.contains("small/l may be incomplete: a write failed after "), "{said}");
     assert!(said.ends_with(": No space left on device\n"), "{said}");
@@ -75,7 +57,7 @@ fn nothing_is_kept_behind_a_hole_when_the_disk_recovers() {
         os.remove('small/filler')\n\
         write_and_wait(b'behind')\n\
         \"";
-    let Some((place, said)) = on_small_disk(test, "300k", "64K", job) else { return };
+    let Some((place, said)) = run_on_small_disk(test, "300k", "64K", job) else { return };
     assert!(said.starts_with("rc=0\n"), "{said}");
     let log = place.read("out/l");
     assert!(log == noise(1_000_000)[..log.len()], "{} bytes", log.len());
@@ -89,7 +71,7 @@ fn a_full_disk_still_takes_the_records_that_were_reserved() {
     let job = "head -c 70000 content; until [ $(wc -c <small/l) -eq 65536 ]; do sleep 0.01; done
         cat /dev/zero >small/filler 2>/dev/null; exit 0";
     let test = "a_full_disk_still_takes_the_records";
-    let Some((place, said)) = on_small_disk(test, "300k", "64K", job) else { return };
+    let Some((place, said)) = run_on_small_disk(test, "300k", "64K", job) else { return };
     assert!(said.starts_with("rc=0\n"), "{said}");
     let log = place.read("out/l");
     assert!(log == noise(65_536), "{} bytes", log.len());

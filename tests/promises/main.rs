@@ -24,6 +24,7 @@ mod ql3_log;
 mod ql3_refusals;
 mod quota;
 mod receipts;
+mod reserve;
 mod signals;
 mod status_events;
 mod tee;

@@ -1,3 +1,4 @@
+pub mod allocation;
 pub mod descendants;
 pub mod descriptors;
 pub mod errno;

@@ -10,6 +10,7 @@ pub(crate) enum Name {
     AttemptId,
     Quota,
     MinFree,
+    Reserve,
     Profile,
     Receipt,
     ReceiptRoot,
@@ -65,7 +66,7 @@ const fn rivals(other: Name, spec: Spec) -> Spec {
 }
 
 /// In the order of the help text; `Name` is in the same order.
-pub(crate) const OPTIONS: [Spec; 23] = [
+pub(crate) const OPTIONS: [Spec; 24] = [
     rivals(Name::Root, option(Name::Log, "log", "FILE", "the log; its fact stands beside it")),
     rivals(
         Name::Log,
@@ -75,6 +76,7 @@ pub(crate) const OPTIONS: [Spec; 23] = [
     option(Name::AttemptId, "attempt-id", "ID", "the caller's id of this attempt [made up]"),
     option(Name::Quota, "quota", "SIZE", "how long the log may get: 64K to 1G [64M; edge 4M]"),
     option(Name::MinFree, "min-free", "SIZE", "space to leave free: 0 to 1T [256M; edge 32M]"),
+    flag(Name::Reserve, "reserve", "allocate the whole quota before the job starts"),
     option(Name::Profile, "profile", "NAME", "edge or standalone defaults [standalone]"),
     rivals(
         Name::ReceiptRoot,

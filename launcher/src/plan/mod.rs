@@ -69,6 +69,7 @@ pub(crate) struct NamedLog {
     /// Whether the caller can know where it is without being told.
     pub(crate) whereabouts: Whereabouts,
     pub(crate) min_free_bytes: u64,
+    pub(crate) allocation: Allocation,
     pub(crate) beginning: Beginning,
 }
 
@@ -123,6 +124,15 @@ pub(crate) enum Insistence {
 pub(crate) enum Whereabouts {
     Known,
     MadeUp,
+}
+
+/// When the log gets its room on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Allocation {
+    /// As it is written.
+    AsWritten,
+    /// `--reserve`: all of the quota, before the job starts.
+    Ahead,
 }
 
 /// What becomes of an earlier start's log.

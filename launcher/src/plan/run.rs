@@ -5,8 +5,8 @@ use super::values::{
     after_exit, choice, grace, id, min_free, profile, quota, stdin, sync, text, words,
 };
 use super::{
-    Beginning, CapturePlan, Chatter, FactForm, Insistence, Leaving, LogPlan, NamedLog, Orphans,
-    Output, Plan, ReceiptForm, ReceiptPlan, RecordName, Reopening, Scope, Whereabouts,
+    Allocation, Beginning, CapturePlan, Chatter, FactForm, Insistence, Leaving, LogPlan, NamedLog,
+    Orphans, Output, Plan, ReceiptForm, ReceiptPlan, RecordName, Reopening, Scope, Whereabouts,
 };
 use crate::cli::{Args, Name, VARIABLE_PREFIX};
 use crate::place;
@@ -82,6 +82,10 @@ fn capture(args: &Args, artifact_id: ArtifactId) -> Result<CapturePlan, Refusal>
             name,
             whereabouts: if by_ids && made_up { Whereabouts::MadeUp } else { Whereabouts::Known },
             min_free_bytes: min_free(args, profile)?,
+            allocation: match args.flag(Name::Reserve)? {
+                true => Allocation::Ahead,
+                false => Allocation::AsWritten,
+            },
             beginning,
         }),
         quota: quota(args, profile)?,

@@ -109,6 +109,9 @@ pub(crate) fn run(
         let_go_of_everything_else(&copy, own, voice);
     }
     let attempt = see_through(plan, start, drain.as_mut(), means, voice);
+    if let Some(stream) = &stream {
+        give_back(&stream.log, voice);
+    }
     records.publish(plan, stream.as_ref().map(|stream| &stream.log), &attempt, voice);
     drop(stream);
     Ok(attempt.leave)
@@ -135,7 +138,17 @@ fn take_log<'d>(
         _ => refusal,
     })?;
     log.must_fit()?;
+    log.reserve()?;
     Ok(log)
+}
+
+/// Gives back what was reserved for the log and not used.
+fn give_back(log: &Log<'_>, voice: &mut Voice) {
+    if let Err(errno) = log.give_back() {
+        let log = log.captured().plan.log_path();
+        let log = log.display();
+        voice.failure(&format!("log {log}: its reserved space was not given back: {errno}"));
+    }
 }
 
 /// Says that the start is admitted, and where its log is if nobody can know.

@@ -25,7 +25,7 @@ pub(super) fn claim(captured: Captured<'_>, given: Option<OwnedFd>) -> Result<Lo
             return Err(refuse(Code::LogUnsafe).because(reason));
         }
     }
-    Ok(Log { file, captured, bond: Bond::Inherited { lock }, start })
+    Ok(Log::new(file, captured, Bond::Inherited { lock }, start))
 }
 
 /// The lock of a description of weir's own. Where there is no `/proc` to get one by, it

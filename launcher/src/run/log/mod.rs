@@ -2,6 +2,7 @@
 
 mod inherited;
 mod named;
+mod reservation;
 
 pub(super) use named::{open, own};
 
@@ -9,6 +10,7 @@ use super::Captured;
 use crate::place::Fate;
 use crate::plan::LogPlan;
 use crate::refusal::{Code, Refusal};
+use reservation::Room;
 use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use weir_common::sys::files::{self, Identity, Kind, Status};
@@ -20,6 +22,7 @@ pub(super) struct Log<'d> {
     captured: Captured<'d>,
     bond: Bond<'d>,
     start: Status,
+    room: Cell<Room>,
 }
 
 /// What makes the log this start's.
@@ -32,6 +35,10 @@ enum Bond<'d> {
 }
 
 impl<'d> Log<'d> {
+    fn new(file: OwnedFd, captured: Captured<'d>, bond: Bond<'d>, start: Status) -> Log<'d> {
+        Log { file, captured, bond, start, room: Cell::new(Room::Unreserved) }
+    }
+
     /// Opens the log or creates it, takes its lock, and makes sure of it. `given` is the
     /// caller's own descriptor of it.
     pub(super) fn claim(
@@ -122,6 +129,8 @@ impl AsFd for Log<'_> {
 
 impl Drop for Log<'_> {
     fn drop(&mut self) {
+        // For a refusal. An end has done it already.
+        let _ = self.give_back();
         let Bond::Name { name, fate } = &self.bond else { return };
         let (directory, name) = (self.captured.directory, name.as_os_str());
         let still_ours = || {

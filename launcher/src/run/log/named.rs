@@ -27,7 +27,7 @@ pub(super) fn claim<'d>(
     })?;
     // Between its creation and its lock, another start may have come and gone with it.
     let fate = if start.bytes == 0 { fate } else { Fate::Keep };
-    Ok(Log { file, captured, bond: Bond::Name { name, fate: Cell::new(fate) }, start })
+    Ok(Log::new(file, captured, Bond::Name { name, fate: Cell::new(fate) }, start))
 }
 
 fn refuse(plan: &CapturePlan, code: Code) -> Refusal {
