@@ -13,3 +13,4 @@
 #![allow(clippy::unwrap_used)]
 
 mod file_systems;
+mod reserve;
