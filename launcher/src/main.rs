@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+mod doctor;
 mod ending;
 mod place;
 mod plan;
@@ -24,6 +25,8 @@ fn main() -> ! {
     let mut voice = Voice::new(inherited::inherited().standard_open[2]);
     let leave = match cli::understand(std::env::args_os().skip(1)) {
         Ok(Request::Print(text)) => voice.print(&text),
+        Ok(Request::Doctor(examination)) => doctor::report(&examination, &mut voice)
+            .unwrap_or_else(|refusal| refuse(&refusal, &mut voice)),
         Ok(Request::Run(args)) => run_job(&args, &mut voice),
         Ok(Request::Ql3(words)) => run_for_ql3(&words, &mut voice),
         Err(refusal) => refuse(&refusal, &mut voice),

@@ -17,7 +17,7 @@ impl Default for Place {
 }
 
 impl Place {
-    /// An empty directory, mode 0700.
+    /// An empty directory.
     pub fn new() -> Place {
         Place::within(&std::env::temp_dir())
     }

@@ -9,6 +9,7 @@ mod chaos;
 mod command_line;
 mod directories;
 mod dispatchers;
+mod doctor;
 mod exit_status;
 mod facts;
 mod failing_disk;

@@ -86,7 +86,7 @@ fn a_refusal_gives_back_what_it_had_reserved_for_a_log_that_stays() {
 #[test]
 fn giving_back_never_lengthens_a_log_that_was_cut_meanwhile() {
     let script = "\"$weir\" run --log small/l --quota 64K --min-free 0 --reserve -- \
-            sh -c 'head -c 5000 content; until [ -s small/l ]; do sleep 0.01; done; : >small/l'
+            sh -c 'head -c 5000 content; until [ $(stat -c %s small/l) = 5000 ]; do sleep 0.01; done; : >small/l'
         echo rc=$? length=$(stat -c %s small/l)";
     let Some((place, said)) = on_small_disk("giving_back_never_lengthens", "300k", script) else {
         return;

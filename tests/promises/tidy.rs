@@ -122,7 +122,7 @@ fn every_option_is_in_help_readme_and_manual_with_its_variable() {
         .filter_map(|line| line.strip_prefix("  --"))
         .filter_map(|line| line.split_whitespace().next())
         .collect();
-    assert!(options.len() >= 23, "{options:?}");
+    assert!(options.len() >= 24, "{options:?}");
     for option in &options {
         assert!(readme.contains(&format!("`--{option}")), "README lacks --{option}");
         let variable = format!("WEIR_{}", option.replace('-', "_").to_uppercase());
@@ -135,6 +135,24 @@ fn every_option_is_in_help_readme_and_manual_with_its_variable() {
     // And none that is gone.
     let described = manual.lines().filter(|line| line.starts_with(".It Fl -")).count();
     assert_eq!(described, options.len(), "{MANUAL}");
+}
+
+#[test]
+fn every_option_of_the_doctor_is_in_readme_and_manual() {
+    let output = Command::new(weir_binary()).args(["doctor", "--help"]).output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    let options = help.lines().filter_map(|line| line.strip_prefix("  --"));
+    let options: Vec<&str> = options.filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(options.len(), 9, "{options:?}");
+    let section = |text: &str, from: &str, to: &str| {
+        text.split_once(from).unwrap().1.split_once(to).unwrap().0.to_owned()
+    };
+    let readme = section(&read("README.md"), "## Can this directory", "\n## ");
+    let manual = section(&read(MANUAL), ".Sh EXAMINING A DIRECTORY", "\n.Sh ");
+    for option in options {
+        assert!(readme.contains(&format!("--{option}")), "README lacks --{option}");
+        assert!(manual.contains(&format!("-{option}")), "{MANUAL} lacks --{option}");
+    }
 }
 
 #[test]

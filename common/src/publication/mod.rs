@@ -205,6 +205,15 @@ impl<'d> Draft<'d> {
         Ok(draft)
     }
 
+    /// In which way it will get its name, in words.
+    pub fn way(&self) -> &'static str {
+        match self.way {
+            Way::Unnamed(_) => "a file without a name, which a link names",
+            Way::Link => "a draft, which is linked and shows two names for a moment",
+            Way::Rename => "a draft, which is renamed without replacing",
+        }
+    }
+
     /// Makes `bytes` the record and gives it its name, in this order: the content, on
     /// disk; the name; the directory, on disk.
     pub fn publish(

@@ -2,6 +2,7 @@
 
 use super::{Draft, DraftName, Links, ReserveError, Way};
 use crate::sys::errno::Errno;
+use crate::sys::file_system;
 use crate::sys::files::{self, Kind, Lock, Strange};
 use crate::sys::links::{self, Unnamed};
 use std::ffi::OsStr;
@@ -17,7 +18,7 @@ pub(super) fn unnamed<'d>(
     let file = links::create_unnamed(directory).ok()?;
     let ways = [Unnamed::Descriptor, Unnamed::Proc];
     let way = ways.into_iter().find(|way| links::can_tell_unnamed(&file, *way, directory))?;
-    if !links::links_unnamed(directory) {
+    if !file_system::links_unnamed(directory) {
         // Seen to be believed, with another one: a file that has lost its first name
         // cannot get a second.
         let other = links::create_unnamed(directory).ok()?;

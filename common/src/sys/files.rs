@@ -325,24 +325,6 @@ pub fn sync_all(file: impl AsFd) -> Result<()> {
     Ok(fs::fsync(file)?)
 }
 
-/// What a file system says of its free space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Space {
-    /// Bytes available to an ordinary user.
-    Bytes(u64),
-    /// It has no fixed size (ramfs, an unlimited tmpfs).
-    Unlimited,
-}
-
-/// Asks the file system below an open directory: fstatvfs(3), `f_bavail × f_frsize`.
-pub fn space(directory: impl AsFd) -> Result<Space> {
-    let told = fs::fstatvfs(directory)?;
-    if told.f_blocks == 0 {
-        return Ok(Space::Unlimited);
-    }
-    Ok(Space::Bytes(told.f_bavail.saturating_mul(told.f_frsize)))
-}
-
 /// How an inherited descriptor was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened {

@@ -85,21 +85,9 @@ pub fn link_unnamed(
 /// Whether this process may tell an unnamed file in this way, found out without leaving a
 /// name: the name `.` is always taken, and linkat(2) says so only when it has accepted
 /// the file. What the file system says to a real name, this does not tell
-/// ([`links_unnamed`]).
+/// ([`super::file_system::links_unnamed`]).
 pub fn can_tell_unnamed(file: impl AsFd, way: Unnamed, directory: impl AsFd) -> bool {
     link_unnamed(file, way, directory, OsStr::new(".")) == Err(Errno::EEXIST)
-}
-
-/// Whether this file system is one of those that are known to link what they make
-/// unnamed. Others (FUSE, network file systems) may have the one without the other.
-pub fn links_unnamed(directory: impl AsFd) -> bool {
-    // From statfs(2): ext2/3/4, xfs, btrfs, tmpfs, ramfs, overlay, f2fs.
-    const KNOWN: [u64; 7] =
-        [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x8584_58f6, 0x794c_7630, 0xf2f5_2010];
-    // The field's type differs between architectures; the numbers have 32 bits.
-    #[allow(clippy::unnecessary_cast)]
-    let kind = fs::fstatfs(directory).map(|told| told.f_type as u64 & 0xffff_ffff);
-    kind.is_ok_and(|kind| KNOWN.contains(&kind))
 }
 
 /// Gives a file a second name. `EEXIST` when that name is taken.

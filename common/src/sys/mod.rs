@@ -3,6 +3,7 @@ pub mod descendants;
 pub mod descriptors;
 pub mod errno;
 pub mod fifo;
+pub mod file_system;
 pub mod files;
 pub mod inherited;
 pub mod links;

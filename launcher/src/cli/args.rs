@@ -29,6 +29,35 @@ pub(crate) struct Args {
 const FLAG_ON: &str = "true";
 
 impl Args {
+    /// Nothing yet.
+    pub(super) fn none() -> Args {
+        Args { given: [const { None }; OPTIONS.len()], command: Vec::new() }
+    }
+
+    /// Takes an option from the command line, with its value.
+    pub(super) fn take(&mut self, spec: &Spec, parser: &mut lexopt::Parser) -> Result<(), Refusal> {
+        let value = match spec.value {
+            Some(_) => parser.value().map_err(syntax)?,
+            None => parser.optional_value().unwrap_or_else(|| FLAG_ON.into()),
+        };
+        self.given[spec.name as usize] = Some(Typed { value, origin: Origin::CommandLine });
+        Ok(())
+    }
+
+    /// Fills in what the command line leaves open, as far as it is wanted. An empty variable
+    /// is as good as none.
+    pub(super) fn add_environment(&mut self, wanted: impl Fn(Name) -> bool) {
+        let typed = |name: Name| self.origin(name) == Some(Origin::CommandLine);
+        let settled = |one: &Spec| typed(one.name) || one.rival.is_some_and(typed);
+        let open = OPTIONS.iter().filter(|one| wanted(one.name) && !settled(one));
+        for spec in open.collect::<Vec<_>>() {
+            let value = std::env::var_os(spec.variable()).filter(|value| !value.is_empty());
+            if let Some(value) = value {
+                self.given[spec.name as usize] = Some(Typed { value, origin: Origin::Environment });
+            }
+        }
+    }
+
     /// The value of an option, if it was given.
     pub(crate) fn value(&self, name: Name) -> Option<&OsStr> {
         self.given[name as usize].as_ref().map(|typed| typed.value.as_os_str())
@@ -69,7 +98,7 @@ impl Args {
 
 /// Reads the words after `weir run`, then the environment.
 pub(super) fn read(words: impl Iterator<Item = OsString>) -> Result<Request, Refusal> {
-    let mut args = Args { given: [const { None }; OPTIONS.len()], command: Vec::new() };
+    let mut args = Args::none();
     let mut parser = lexopt::Parser::from_args(words);
     while let Some(arg) = parser.next().map_err(syntax)? {
         match arg {
@@ -79,8 +108,7 @@ pub(super) fn read(words: impl Iterator<Item = OsString>) -> Result<Request, Ref
                     .iter()
                     .find(|spec| spec.long == long)
                     .ok_or_else(|| unknown(&format!("--{long}")))?;
-                let value = read_value(spec, &mut parser)?;
-                args.given[spec.name as usize] = Some(Typed { value, origin: Origin::CommandLine });
+                args.take(spec, &mut parser)?;
             }
             Arg::Short(short) => return Err(unknown(&format!("-{short}"))),
             Arg::Value(command) => {
@@ -91,33 +119,12 @@ pub(super) fn read(words: impl Iterator<Item = OsString>) -> Result<Request, Ref
             }
         }
     }
-    add_environment(&mut args, |variable| std::env::var_os(variable));
+    let is_given = !args.command.is_empty();
+    args.add_environment(|name| name != Name::Shell || !is_given);
     Ok(Request::Run(Box::new(args)))
 }
 
-fn read_value(spec: &Spec, parser: &mut lexopt::Parser) -> Result<OsString, Refusal> {
-    match spec.value {
-        Some(_) => parser.value().map_err(syntax),
-        None => Ok(parser.optional_value().unwrap_or_else(|| FLAG_ON.into())),
-    }
-}
-
-/// Fills in what the command line leaves open. An empty variable is as good as none.
-fn add_environment(args: &mut Args, variable: impl Fn(&str) -> Option<OsString>) {
-    let typed = |name: Name| args.origin(name) == Some(Origin::CommandLine);
-    let settled = |one: &Spec| match one.name {
-        Name::Shell => typed(Name::Shell) || !args.command.is_empty(),
-        name => typed(name) || one.rival.is_some_and(typed),
-    };
-    let open: Vec<&Spec> = OPTIONS.iter().filter(|one| !settled(one)).collect();
-    for spec in open {
-        if let Some(value) = variable(&spec.variable()).filter(|value| !value.is_empty()) {
-            args.given[spec.name as usize] = Some(Typed { value, origin: Origin::Environment });
-        }
-    }
-}
-
-fn syntax(error: lexopt::Error) -> Refusal {
+pub(super) fn syntax(error: lexopt::Error) -> Refusal {
     Refusal::new(Code::Usage, error.to_string()).hint("weir run --help lists the options")
 }
 

@@ -1,5 +1,6 @@
 //! Help texts, one screen each.
 
+use super::doctor::HEEDED;
 use super::options::{OPTIONS, Spec};
 use super::ql3::VARIABLES;
 use std::fmt::Write;
@@ -15,6 +16,7 @@ pub(super) fn overview() -> String {
          \n\
          Usage:\n\
          \x20 weir run [OPTIONS] [--] COMMAND [ARG]...   run a job (weir run --help)\n\
+         \x20 weir doctor DIR | --root DIR               can it keep the promises there?\n\
          \x20 weir ql3 argv COMMAND [ARG]... | shell     the QingLong 3 launcher protocol\n\
          \x20 weir --help | --version\n\
          \n\
@@ -50,6 +52,33 @@ pub(super) fn run() -> String {
          weir refused, 126 COMMAND cannot be executed, 127 it was not found.\n\
          \n\
          Example: weir run --log build.log --quota 1M -- make -j4\n",
+    );
+    text
+}
+
+pub(super) fn doctor() -> String {
+    let mut text = String::from(
+        "Usage: weir doctor [OPTIONS] DIR\n\
+         \x20      weir doctor [OPTIONS] --root DIR\n\
+         \n\
+         Says which promises can be kept for logs in DIR (weir run --log DIR/FILE), or\n\
+         below it (weir run --root DIR). It starts a run there, all but the job, and\n\
+         leaves nothing behind.\n\
+         \n\
+         \x20 --json                print one JSON object instead of a table\n",
+    );
+    for spec in OPTIONS.iter().filter(|spec| HEEDED.contains(&spec.name)) {
+        // Writing into a string cannot fail.
+        let _ = writeln!(text, "  {:21} {}", left_column(spec), spec.help);
+    }
+    text.push_str(
+        "\n\
+         The options and their variables are those of the runs that are meant: give the\n\
+         same ones here.\n\
+         \n\
+         Exit status: 0 a run would start, 1 it would be refused, 125 wrong usage.\n\
+         \n\
+         Example: weir doctor --quota 1M /var/log/jobs\n",
     );
     text
 }
@@ -92,7 +121,7 @@ mod tests {
 
     #[test]
     fn every_help_text_fits_a_screen() {
-        for text in [overview(), run(), ql3(), version()] {
+        for text in [overview(), run(), doctor(), ql3(), version()] {
             assert!(text.lines().count() <= 40, "{} lines", text.lines().count());
             for line in text.lines() {
                 assert!(line.len() <= 80, "{} columns: {line}", line.len());

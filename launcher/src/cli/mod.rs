@@ -1,11 +1,13 @@
 //! The command line: what was typed, not yet what it means.
 
 mod args;
+mod doctor;
 mod help;
 mod options;
 mod ql3;
 
 pub(crate) use args::Args;
+pub(crate) use doctor::{Examination, Form};
 pub(crate) use options::{Name, VARIABLE_PREFIX};
 pub(crate) use ql3::{Launch, VARIABLES, Variable};
 
@@ -18,6 +20,8 @@ pub(crate) enum Request {
     Print(String),
     /// A job to be run.
     Run(Box<Args>),
+    /// A directory to be examined.
+    Doctor(Box<Examination>),
     /// A job to be run by the QingLong 3 protocol, with these words.
     Ql3(Vec<OsString>),
 }
@@ -31,6 +35,7 @@ pub(crate) fn understand(words: impl Iterator<Item = OsString>) -> Result<Reques
     };
     match command.to_str() {
         Some("run") => args::read(words),
+        Some("doctor") => doctor::read(words),
         Some("ql3") => Ok(match words.peek().and_then(|word| word.to_str()) {
             Some("--help" | "-h") => Request::Print(help::ql3()),
             // What is wrong with them is said when it is known where that may be said.

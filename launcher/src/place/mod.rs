@@ -6,10 +6,12 @@ pub(crate) use directory::{Directory, Fate};
 
 use crate::refusal::{Code, Refusal};
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use weir_common::Errno;
-use weir_common::sys::files::{self, Kind, Space, Status};
+use weir_common::sys::file_system::{self, Space};
+use weir_common::sys::files::{self, Kind, Status};
 use weir_common::sys::process;
 
 /// What a directory must be like for its records to be safe in it.
@@ -69,14 +71,32 @@ pub(crate) struct Site<'p> {
     path: PathBuf,
 }
 
+impl fmt::Display for Site<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        if let Ok(status) = files::status(self.deepest()) {
+            write!(f, ": owner {}, mode {:04o}", status.owner, status.mode)?;
+        }
+        match self.found.len() < self.place.below.len() {
+            true => write!(f, "; a run makes {}", self.place.path().display()),
+            false => Ok(()),
+        }
+    }
+}
+
 impl Site<'_> {
     fn deepest(&self) -> &OwnedFd {
         self.found.last().unwrap_or(&self.base)
     }
 
+    /// How many more files can be made there; `None`: as many as there is space for.
+    pub(crate) fn free_inodes(&self) -> Result<Option<u64>, Errno> {
+        file_system::free_inodes(self.deepest())
+    }
+
     /// The free space where the place is or will be.
     pub(crate) fn space(&self) -> Result<Space, Refusal> {
-        files::space(self.deepest()).map_err(|errno| {
+        file_system::space(self.deepest()).map_err(|errno| {
             Refusal::new(Code::System, "cannot ask for the free space at")
                 .at(&self.path)
                 .because(errno)

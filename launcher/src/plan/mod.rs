@@ -242,6 +242,14 @@ impl CapturePlan {
         }
     }
 
+    /// When the log gets its room on disk.
+    pub(crate) fn allocation(&self) -> Allocation {
+        match &self.log {
+            LogPlan::Named(log) => log.allocation,
+            LogPlan::Inherited { .. } => Allocation::AsWritten,
+        }
+    }
+
     /// What becomes of an earlier start's log.
     pub(crate) fn beginning(&self) -> Beginning {
         match &self.log {

@@ -78,7 +78,7 @@ fn both(args: &Args, one: Name, other: Name) -> Refusal {
 
 /// Directories under a root, or the directory of a file.
 impl Place {
-    fn plain(directory: &Path) -> Place {
+    pub(super) fn plain(directory: &Path) -> Place {
         Place { base: directory.to_owned(), rule: Rule::Shared, below: Vec::new() }
     }
 

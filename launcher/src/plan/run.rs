@@ -8,13 +8,13 @@ use super::{
     Allocation, Beginning, CapturePlan, Chatter, FactForm, Insistence, Leaving, LogPlan, NamedLog,
     Orphans, Output, Plan, ReceiptForm, ReceiptPlan, RecordName, Reopening, Scope, Whereabouts,
 };
-use crate::cli::{Args, Name, VARIABLE_PREFIX};
-use crate::place;
+use crate::cli::{Args, Examination, Name, VARIABLE_PREFIX};
+use crate::place::{self, Place};
 use crate::refusal::{Code, Refusal};
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{CString, OsString};
+use std::path::{Path, PathBuf};
 use weir_common::sys::spawn::Hidden;
-use weir_common::{ArtifactId, AttemptId, Links, RunId};
+use weir_common::{ArtifactId, AttemptId, Links, LogName, RunId};
 
 /// The path that the log would have by these words, as far as they make sense.
 pub(crate) fn log_path(args: &Args) -> Option<PathBuf> {
@@ -24,12 +24,51 @@ pub(crate) fn log_path(args: &Args) -> Option<PathBuf> {
     Some(place::join(&place.path(), log.as_os_str()))
 }
 
-impl Plan {
-    /// What these options mean.
-    pub(crate) fn of_options(args: &Args) -> Result<Plan, Refusal> {
+/// Which attempt.
+struct Attempt {
+    run_id: RunId,
+    attempt_id: AttemptId,
+    artifact_id: ArtifactId,
+}
+
+impl Attempt {
+    fn of(args: &Args) -> Result<Attempt, Refusal> {
         let run_id = id(args, Name::RunId, RunId::random)?;
         let attempt_id = id(args, Name::AttemptId, AttemptId::random)?;
         let artifact_id = ArtifactId::of(&run_id, &attempt_id);
+        Ok(Attempt { run_id, attempt_id, artifact_id })
+    }
+}
+
+impl Plan {
+    /// What these options mean.
+    pub(crate) fn of_options(args: &Args) -> Result<Plan, Refusal> {
+        let attempt = Attempt::of(args)?;
+        let log = log_place(args, &attempt.artifact_id)?;
+        Plan::new(args, attempt, log, words(args)?)
+    }
+
+    /// An attempt without a job, to see what becomes of it.
+    pub(crate) fn of_examination(examination: &Examination) -> Result<Plan, Refusal> {
+        let args = &examination.args;
+        let attempt = Attempt::of(args)?;
+        let log = match &examination.directory {
+            Some(directory) => {
+                let place = Place::plain(Path::new(directory));
+                (place, LogName::of(&attempt.artifact_id))
+            }
+            None => log_place(args, &attempt.artifact_id)?,
+        };
+        Plan::new(args, attempt, log, Vec::new())
+    }
+
+    fn new(
+        args: &Args,
+        attempt: Attempt,
+        log: (Place, LogName),
+        words: Vec<CString>,
+    ) -> Result<Plan, Refusal> {
+        let Attempt { run_id, attempt_id, artifact_id } = attempt;
         let receipt = receipt_place(args, &attempt_id)?.map(|(place, name)| {
             let mut draft = OsString::from(".");
             draft.push(&name);
@@ -41,15 +80,15 @@ impl Plan {
             let only_of = of_run.map(|_| run_id.clone());
             ReceiptPlan { place, record: RecordName { name, draft }, form, only_of }
         });
-        let plan = Plan {
+        Ok(Plan {
             run_id,
             attempt_id,
-            capture: Some(capture(args, artifact_id)?),
+            capture: Some(capture(args, artifact_id, log)?),
             receipt,
             insistence: Insistence::Required,
             links: Links::TwoForAMoment,
             sync: sync(args)?,
-            words: words(args)?,
+            words,
             hidden: Hidden::Prefix(VARIABLE_PREFIX),
             directory: args.value(Name::Chdir).map(PathBuf::from),
             stdin: stdin(args)?,
@@ -59,13 +98,15 @@ impl Plan {
             scope: choice(args, Name::SignalScope, [("job", Scope::Job), ("group", Scope::Group)])?,
             orphans: if args.flag(Name::Subreaper)? { Orphans::Adopted } else { Orphans::Left },
             leaving: Leaving::BySignal,
-        };
-        Ok(plan)
+        })
     }
 }
 
-fn capture(args: &Args, artifact_id: ArtifactId) -> Result<CapturePlan, Refusal> {
-    let (place, name) = log_place(args, &artifact_id)?;
+fn capture(
+    args: &Args,
+    artifact_id: ArtifactId,
+    (place, name): (Place, LogName),
+) -> Result<CapturePlan, Refusal> {
     let profile = profile(args)?;
     let made_up = args.value(Name::RunId).is_none() || args.value(Name::AttemptId).is_none();
     let by_ids = args.value(Name::Root).is_some();

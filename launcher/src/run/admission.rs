@@ -4,7 +4,9 @@ use crate::place::Site;
 use crate::plan::{Beginning, CapturePlan, Insistence, LogPlan, NamedLog, Plan};
 use crate::refusal::{Code, Refusal};
 use crate::voice::Voice;
-use weir_common::sys::files::{Kind, Space};
+use std::fmt;
+use weir_common::sys::file_system::Space;
+use weir_common::sys::files::Kind;
 
 /// The places of an attempt that may start.
 pub(super) struct Admitted<'p> {
@@ -32,25 +34,43 @@ pub(super) fn admit<'p>(plan: &'p Plan, voice: &mut Voice) -> Result<Admitted<'p
     Ok(Admitted { capture, receipt })
 }
 
-fn must_have_room(capture: &CapturePlan, log: &NamedLog, site: &Site<'_>) -> Result<(), Refusal> {
-    let log_bytes = match (log.beginning, site.status_of(log.name.as_os_str())) {
+/// The room that there is for an attempt, and the room that it needs.
+pub(super) struct Room {
+    space: Space,
+    log_bytes: u64,
+    min_free_bytes: u64,
+}
+
+impl fmt::Display for Room {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.space {
+            Space::Bytes(free) => write!(f, "{free} bytes are free")?,
+            Space::Unlimited => f.write_str("no bound")?,
+        }
+        let (log, min_free) = (self.log_bytes, self.min_free_bytes);
+        write!(f, ", {} needed ({log} for the log, {min_free} to stay free)", log + min_free)
+    }
+}
+
+/// Refuses a place without room for what is left of the quota and what must stay free.
+pub(super) fn must_have_room(
+    capture: &CapturePlan,
+    log: &NamedLog,
+    site: &Site<'_>,
+) -> Result<Room, Refusal> {
+    let old_bytes = match (log.beginning, site.status_of(log.name.as_os_str())) {
         (Beginning::Replay, Some(status)) if status.kind == Kind::Regular => status.bytes,
         // A fresh start needs its whole quota while the old log may still be read.
         (Beginning::Replay | Beginning::Fresh, _) => 0,
     };
-    let needed = log.min_free_bytes + capture.room_bytes(log_bytes);
-    match site.space()? {
-        Space::Unlimited => Ok(()),
-        Space::Bytes(free) if free >= needed => Ok(()),
-        Space::Bytes(free) => {
+    let (log_bytes, min_free_bytes) = (capture.room_bytes(old_bytes), log.min_free_bytes);
+    let room = Room { space: site.space()?, log_bytes, min_free_bytes };
+    match room.space {
+        Space::Bytes(free) if free < log_bytes + min_free_bytes => {
             let refusal = Refusal::new(Code::CapacityUnavailable, "not enough space for log");
-            let reason = format!(
-                "{free} bytes are free, {needed} needed ({} for the log, {} to stay free)",
-                needed - log.min_free_bytes,
-                log.min_free_bytes
-            );
             let hint = "free some space, or lower --quota or --min-free";
-            Err(refusal.at(capture.log_path()).because(reason).hint(hint))
+            Err(refusal.at(capture.log_path()).because(room).hint(hint))
         }
+        Space::Bytes(_) | Space::Unlimited => Ok(room),
     }
 }

@@ -2,6 +2,7 @@
 
 mod admission;
 mod background;
+mod examination;
 mod fifo;
 mod fresh;
 mod job;
@@ -11,6 +12,8 @@ mod relay;
 mod remaining;
 mod stream;
 mod watch;
+
+pub(crate) use examination::{Findings, Verdict, examine};
 
 use crate::ending::Leave;
 use crate::place::{Directory, Site};

@@ -1,7 +1,7 @@
 //! `--reserve`: room for the whole quota, allocated before the job starts.
 
 use super::Log;
-use crate::plan::{Allocation, LogPlan};
+use crate::plan::Allocation;
 use crate::refusal::{Code, Refusal};
 use weir_common::Errno;
 use weir_common::sys::{allocation, files};
@@ -18,11 +18,15 @@ pub(super) enum Room {
 impl Log<'_> {
     /// Allocates what is left of the quota, if that is asked for.
     pub(in crate::run) fn reserve(&self) -> Result<(), Refusal> {
-        let plan = self.captured.plan;
-        match &plan.log {
-            LogPlan::Named(log) if log.allocation == Allocation::Ahead => {}
-            LogPlan::Named(_) | LogPlan::Inherited { .. } => return Ok(()),
+        match self.captured.plan.allocation() {
+            Allocation::Ahead => self.allocate(),
+            Allocation::AsWritten => Ok(()),
         }
+    }
+
+    /// Allocates what is left of the quota.
+    pub(in crate::run) fn allocate(&self) -> Result<(), Refusal> {
+        let plan = self.captured.plan;
         // Even what fails may have allocated some of it.
         self.room.set(Room::Reserved);
         let room_bytes = plan.room_bytes(self.start_bytes());

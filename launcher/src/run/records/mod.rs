@@ -22,18 +22,23 @@ pub(super) struct Records<'d> {
     receipt: Option<Reserved<'d>>,
 }
 
-struct Reserved<'d> {
+pub(super) struct Reserved<'d> {
     record: &'d Named<'d>,
     /// `None` where there is no room yet, or no way to name it; it is tried again.
     draft: Option<Draft<'d>>,
 }
 
 impl<'d> Reserved<'d> {
-    fn new(record: &'d Named<'d>) -> Result<Reserved<'d>, Refusal> {
+    pub(super) fn new(record: &'d Named<'d>) -> Result<Reserved<'d>, Refusal> {
         match reserve(record, record.bytes_max) {
             Ok(draft) => Ok(Reserved { record, draft: Some(draft) }),
             Err(why) => Err(refuse_reserving(record, why)),
         }
+    }
+
+    /// In which way it will get its name, in words.
+    pub(super) fn way(&self) -> &'static str {
+        self.draft.as_ref().map_or("found out at the end", Draft::way)
     }
 
     /// A record whose draft is to be made when it is published.

@@ -16,23 +16,29 @@ use weir_common::{
 
 /// Which record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Which {
+pub(in crate::run) enum Which {
     Fact,
     Receipt,
 }
 
-impl fmt::Display for Which {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Which {
+    pub(in crate::run) fn as_str(self) -> &'static str {
+        match self {
             Which::Fact => "fact",
             Which::Receipt => "receipt",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
 /// Where one record goes.
 pub(in crate::run) struct Named<'d> {
-    pub(super) which: Which,
+    pub(in crate::run) which: Which,
     pub(in crate::run) directory: &'d Directory,
     pub(super) record: &'d RecordName,
     pub(super) bytes_max: usize,
