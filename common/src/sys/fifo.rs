@@ -1,7 +1,7 @@
 //! The FIFO between the job and the drainer: fifo(7).
 
 use super::errno::Errno;
-use super::files::{self, Identity};
+use super::files::{self, Identity, Kind};
 use rustix::fs::{self, FileType, Mode, OFlags};
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -31,7 +31,9 @@ pub fn open_at(directory: impl AsFd, name: &OsStr, identity: Identity) -> Result
     // Non-blocking, so that a FIFO that was swapped in answers ENXIO instead of hanging.
     let writer = fs::openat(&directory, name, common | OFlags::WRONLY, Mode::empty())?;
     for end in [&reader, &writer] {
-        if files::status(end)?.identity != identity {
+        // What was swapped in may have got the inode of the FIFO that was swapped out.
+        let end = files::status(end)?.if_ours(Kind::Fifo).map_err(|_| Errno::ESTALE)?;
+        if end.identity != identity {
             return Err(Errno::ESTALE);
         }
     }
@@ -61,6 +63,16 @@ mod tests {
         let (one, other) = (identity("one"), identity("other"));
         assert!(open_at(&directory, "one".as_ref(), one).is_ok());
         let opened = open_at(&directory, "one".as_ref(), other).map(drop);
+        assert_eq!(opened, Err(Errno::ESTALE));
+    }
+
+    #[test]
+    fn what_has_got_the_inode_of_a_fifo_that_is_gone_is_not_opened() {
+        let place = tempfile::tempdir().expect("a directory");
+        let directory = files::open_directory(place.path()).expect("open");
+        std::fs::write(place.path().join("file"), "not from the job").expect("written");
+        let identity = files::status_at(&directory, "file".as_ref()).expect("stat").identity;
+        let opened = open_at(&directory, "file".as_ref(), identity).map(drop);
         assert_eq!(opened, Err(Errno::ESTALE));
     }
 }

@@ -7,7 +7,7 @@ use crate::refusal::{Code, Refusal, creation_code};
 use std::ffi::OsStr;
 use weir_common::Errno;
 use weir_common::sys::fifo::{self, Ends};
-use weir_common::sys::files::{self, Identity, Kind};
+use weir_common::sys::files::{self, Identity, Kind, Status};
 
 /// The FIFO's name, removed when this is dropped.
 pub(super) struct Fifo<'d> {
@@ -77,8 +77,9 @@ impl<'d> Fifo<'d> {
 impl Drop for Fifo<'_> {
     fn drop(&mut self) {
         let look = || files::status_at(self.directory, self.name);
-        // Whatever took its place meanwhile is not ours.
-        if look().or_else(|_| look()).is_ok_and(|named| named.identity == self.identity) {
+        // Whatever took its place meanwhile is not ours, also if it has got its inode.
+        let is_ours = |named: Status| named.identity == self.identity && named.kind == Kind::Fifo;
+        if look().or_else(|_| look()).is_ok_and(is_ours) {
             let _ = files::unlink_at(self.directory, self.name);
         }
     }
