@@ -224,6 +224,11 @@ impl fmt::Debug for Done {
 }
 
 impl Done {
+    /// Its exit code, if no signal has ended it.
+    pub fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
     /// It exited with this code.
     #[track_caller]
     pub fn exits(&self, code: i32) -> &Done {

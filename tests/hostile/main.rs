@@ -12,5 +12,6 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used)]
 
+mod attacks;
 mod file_systems;
 mod reserve;
