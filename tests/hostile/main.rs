@@ -15,3 +15,6 @@
 mod attacks;
 mod file_systems;
 mod reserve;
+mod full_disks;
+mod fuse;
+mod overlay;

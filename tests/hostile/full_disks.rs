@@ -1,0 +1,283 @@
+//! Disks that are full, or fill up: refused at the start with nothing left, or run and
+//! told truly. Records whose room was reserved make it.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+use weir_common::{Capture, Errno};
+use weir_tests::{Disk, FileSystem, Place, Weir, needs, noise, succeed};
+
+/// A weir whose receipt is on the same disk as its log.
+fn weir(place: &Place) -> Weir {
+    place.weir().option("receipt", place.at("r.json"))
+}
+
+/// Takes every byte that is left to a file, in ever smaller steps.
+fn fill(path: &Path) {
+    let mut filler = File::options().append(true).create(true).open(path).unwrap();
+    for size in [1 << 20, 64 << 10, 4096, 512, 1] {
+        while filler.write_all(&vec![1; size]).is_ok() {}
+    }
+    // What is promised only, and not yet there, is found out here.
+    let _ = filler.sync_all();
+}
+
+/// Runs where there may be too little: with nothing left of a refusal, or with everything
+/// there that a run must leave. Says whether it ran.
+#[track_caller]
+fn refused_or_whole(what: &str, place: &Place, before: &[String]) -> bool {
+    let beside = Place::new();
+    let ran = beside.at("ran");
+    let done = weir(place).sh(&format!("echo hi; : >{}; exit 3", ran.display())).run();
+    if !ran.exists() {
+        done.refused("capacity-unavailable");
+        assert_eq!(place.names(), before, "{what}");
+        return false;
+    }
+    done.exits(3);
+    let mut names = [&[".l.truncated.json", "l", "r.json"].map(str::to_owned), before].concat();
+    names.sort();
+    assert_eq!(place.names(), names, "{what}: {done:?}");
+    // One byte less than its output is a failure that is told, and no run without a fact.
+    assert_eq!(done.stderr(), "", "{what}");
+    assert_eq!(place.log(), "hi\n", "{what}");
+    assert!(!place.fact().quota_reached, "{what}");
+    assert_eq!(place.receipt("r.json").capture, Capture::Complete, "{what}");
+    true
+}
+
+#[test]
+fn however_few_inodes_there_are_it_is_refused_or_whole() {
+    // The root and the place take two; then a log, a FIFO, and two records.
+    let mut ran = Vec::new();
+    for inodes in 3..=10 {
+        let options = format!("size=2m,nr_inodes={inodes}");
+        let Some(disk) = Disk::needed("few_inodes", FileSystem::Tmpfs, &options, &[]) else {
+            return;
+        };
+        ran.push(refused_or_whole(&options, &disk.place(), &[]));
+    }
+    assert_eq!(ran, [false, false, false, true, true, true, true, true]);
+}
+
+#[test]
+fn however_few_inodes_ext4_has_left_it_is_refused_or_whole() {
+    let Some(disk) = Disk::needed("few_inodes", FileSystem::Ext4, "", &["-N", "16"]) else {
+        return;
+    };
+    let place = disk.place();
+    let others = Place::within(&disk.path());
+    let mut taken = 0;
+    while File::create(others.at(&taken.to_string())).is_ok() {
+        taken += 1;
+    }
+    let mut ran = Vec::new();
+    for free in 0..=6 {
+        if free > 0 {
+            std::fs::remove_file(others.at(&(free - 1).to_string())).unwrap();
+        }
+        ran.push(refused_or_whole(&format!("{free} inodes"), &place, &[]));
+        for name in place.names() {
+            std::fs::remove_file(place.at(&name)).unwrap();
+        }
+    }
+    assert_eq!(ran, [false, false, false, false, true, true, true]);
+}
+
+#[test]
+fn however_few_bytes_there_are_it_is_refused_or_whole() {
+    // The quota of 64 KiB is asked for at the start; 16 pages are that.
+    let mut ran = Vec::new();
+    for pages in 1..=22 {
+        let options = format!("size={}k", pages * 4);
+        let Some(disk) = Disk::needed("few_bytes", FileSystem::Tmpfs, &options, &[]) else {
+            return;
+        };
+        ran.push(refused_or_whole(&options, &disk.place(), &[]));
+    }
+    // No size that is refused is larger than one that is not.
+    assert!(ran.is_sorted() && !ran[15] && ran[20], "{ran:?}");
+}
+
+/// A log that may still grow by three bytes needs no room at admission, so that what is
+/// left decides.
+#[test]
+fn however_few_blocks_a_file_system_has_left_it_is_refused_or_records_what_it_did() {
+    for file_system in [FileSystem::Ext4, FileSystem::Ext2, FileSystem::Xfs, FileSystem::Tmpfs] {
+        let options = if file_system == FileSystem::Tmpfs { "size=8m" } else { "" };
+        let Some(disk) = Disk::needed("few_blocks", file_system, options, &[]) else { return };
+        let name = file_system.name();
+        let filler = disk.path().join("filler");
+        fill(&filler);
+        let (mut ran, mut bytes) = (Vec::new(), filler.metadata().unwrap().len());
+        for _ in 0..12 {
+            let place = disk_place(&disk);
+            let Some(place) = place else {
+                bytes -= 4096;
+                File::options().write(true).open(&filler).unwrap().set_len(bytes).unwrap();
+                continue;
+            };
+            ran.push(replayed(name, &place));
+            drop(place);
+            bytes -= 4096;
+            File::options().write(true).open(&filler).unwrap().set_len(bytes).unwrap();
+        }
+        assert!(ran.contains(&true), "{name}: {ran:?}");
+    }
+}
+
+/// A place, where there is a block for it.
+fn disk_place(disk: &Disk) -> Option<Place> {
+    let trial = disk.path().join("trial");
+    std::fs::create_dir(&trial).ok()?;
+    std::fs::remove_dir(&trial).unwrap();
+    Some(disk.place())
+}
+
+/// One start on a log with room for a few bytes more, whatever is left of the disk.
+fn replayed(what: &str, place: &Place) -> bool {
+    let beside = Place::new();
+    let ran = beside.at("ran");
+    // A hole: it has a length, and takes no room.
+    File::create(place.at("l")).unwrap().set_len(65_533).unwrap();
+    place.set_mode("l", 0o600);
+    let done = weir(place).sh(&format!(": >{}; echo hi; exit 3", ran.display())).run();
+    if !ran.exists() {
+        done.refused("capacity-unavailable");
+        assert_eq!(place.names(), ["l"], "{what}");
+        assert_eq!(place.read("l").len(), 65_533, "{what}");
+        return false;
+    }
+    done.exits(3);
+    let receipt = place.receipt("r.json");
+    match receipt.capture {
+        Capture::Complete => {
+            assert!(!place.fact().quota_reached, "{what}");
+            assert_eq!(place.read("l").len(), 65_536, "{what}");
+        }
+        Capture::Failed(Some(Errno::ENOSPC)) => {
+            assert_eq!(place.fact_of("l"), None, "{what}");
+            assert_eq!(place.names(), ["l", "r.json"], "{what}");
+        }
+        other => panic!("{what}: {other:?}"),
+    }
+    true
+}
+
+/// The job's output, of which everything is in the log when it fills the disk.
+const THEN_FILL: &str = "cat content; until [ $(wc -c <$0) -eq 65536 ]; do sleep 0.01; done; \
+    touch fill; until [ -e filled ]; do sleep 0.01; done; exit 5";
+
+#[test]
+fn a_disk_that_is_full_when_the_records_are_due_takes_them() {
+    for file_system in [
+        FileSystem::Ext2,
+        FileSystem::Ext3,
+        FileSystem::Ext4,
+        FileSystem::Xfs,
+        FileSystem::Btrfs,
+        FileSystem::Tmpfs,
+    ] {
+        let options = if file_system == FileSystem::Tmpfs { "size=8m" } else { "" };
+        let Some(disk) = Disk::needed("full_at_the_end", file_system, options, &[]) else {
+            return;
+        };
+        let (name, place, beside) = (file_system.name(), disk.place(), Place::new());
+        std::fs::write(beside.at("content"), noise(70_000)).unwrap();
+        let log = place.at("l").display().to_string();
+        let weir = beside.bare().option("log", &log).option("quota", "64K").option("min-free", "0");
+        let weir = weir.option("receipt", place.at("r.json"));
+        let running = weir.job(&["sh", "-c", THEN_FILL, &log]).spawn();
+        weir_tests::eventually("the log has its bytes", || beside.at("fill").exists());
+        fill(&disk.path().join("filler"));
+        File::create(beside.at("filled")).unwrap();
+        running.wait().exits(5);
+        assert!(place.read("l") == noise(65_536), "{name}");
+        assert!(place.fact_of("l").expect(name).quota_reached, "{name}");
+        assert_eq!(place.receipt("r.json").capture, Capture::Truncated, "{name}");
+        assert_eq!(place.names(), [".l.truncated.json", "l", "r.json"], "{name}");
+    }
+}
+
+#[test]
+fn a_tmpfs_without_inodes_when_the_records_are_due_takes_them() {
+    let Some(disk) = Disk::needed("no_inodes", FileSystem::Tmpfs, "size=2m,nr_inodes=64", &[])
+    else {
+        return;
+    };
+    let (place, others) = (disk.place(), Place::within(&disk.path()));
+    let job = format!(
+        "echo hi; n=0; while : 2>/dev/null >{}/$n; do n=$((n + 1)); done; exit 5",
+        others.path().display()
+    );
+    // A shell ends where it cannot redirect a built-in command that is special.
+    weir(&place).sh(&format!("({job}); exit 5")).run().exits(5);
+    assert!(!place.fact().quota_reached);
+    assert_eq!(place.names(), [".l.truncated.json", "l", "r.json"]);
+    assert!(File::create(disk.path().join("one")).is_ok(), "the FIFO's is free again");
+    assert!(File::create(disk.path().join("more")).is_err(), "none was to be left");
+}
+
+/// A disk with a subvolume `sub` that may hold two megabytes.
+fn limited(test: &str) -> Option<(Disk, Place)> {
+    if !needs(test, "btrfs") {
+        return None;
+    }
+    let disk = Disk::needed(test, FileSystem::Btrfs, "", &[])?;
+    let sub = disk.path().join("sub");
+    let btrfs = |words: &[&str]| {
+        let mut command = Command::new("btrfs");
+        succeed(command.args(words).arg(if words[0] == "quota" {
+            disk.path()
+        } else {
+            sub.clone()
+        }));
+    };
+    btrfs(&["subvolume", "create"]);
+    btrfs(&["quota", "enable"]);
+    btrfs(&["qgroup", "limit", "2M"]);
+    let place = Place::within(&sub);
+    Some((disk, place))
+}
+
+#[test]
+fn a_quota_group_that_is_met_ends_the_keeping_and_is_told() {
+    let Some((disk, place)) = limited("quota_group") else { return };
+    let beside = Place::new();
+    let content = noise(4 << 20);
+    std::fs::write(beside.at("content"), &content).unwrap();
+    let weir = beside.bare().option("log", place.at("l")).option("quota", "8M");
+    let weir = weir.option("min-free", "0").option("receipt", beside.at("r.json"));
+    let done = weir.sh("cat content; exit 5").run();
+    done.exits(5);
+    let log = place.read("l");
+    assert!(log.len() > 1 << 20 && log == content[..log.len()], "{} bytes", log.len());
+    let receipt = beside.receipt("r.json");
+    assert_eq!(receipt.capture, Capture::Failed(Some(Errno::EDQUOT)));
+    assert_eq!(receipt.counts.kept_bytes, log.len() as u64);
+    assert_eq!(receipt.counts.dropped_bytes, (content.len() - log.len()) as u64);
+    assert_eq!(place.names(), ["l"]);
+    assert_eq!(done.stderr().lines().count(), 1, "{done:?}");
+    drop(disk);
+}
+
+#[test]
+fn a_quota_group_that_is_met_when_the_records_are_due_takes_them() {
+    let Some((disk, place)) = limited("quota_group") else { return };
+    let beside = Place::new();
+    std::fs::write(beside.at("content"), noise(70_000)).unwrap();
+    let log = place.at("l").display().to_string();
+    let weir = beside.bare().option("log", &log).option("quota", "64K").option("min-free", "0");
+    let weir = weir.option("receipt", place.at("r.json"));
+    let running = weir.job(&["sh", "-c", THEN_FILL, &log]).spawn();
+    weir_tests::eventually("the log has its bytes", || beside.at("fill").exists());
+    fill(&disk.path().join("sub/filler"));
+    File::create(beside.at("filled")).unwrap();
+    let done = running.wait();
+    done.exits(5);
+    eprintln!("{done:?} {:?}", place.names());
+    assert!(place.read("l") == noise(65_536));
+    assert!(place.fact().quota_reached);
+    assert_eq!(place.receipt("r.json").capture, Capture::Truncated);
+}
