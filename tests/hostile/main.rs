@@ -17,4 +17,5 @@ mod file_systems;
 mod reserve;
 mod full_disks;
 mod fuse;
+mod fuse_answers;
 mod overlay;

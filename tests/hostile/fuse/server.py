@@ -5,7 +5,7 @@ CONTROL, a JSON file that is read anew at every call, has an answer for:
 
     {"link": {"errno": 1}, "write": {"delay": 0.3}, "open": {"errno": 5, "name": "l"}}
 
-"delay" seconds pass first, then the call fails with "errno", or goes on where there is
+"delay" seconds pass first (CONTROL.waits is there from then on), then the call fails with "errno", or goes on where there is
 none; with "name", only calls for that last component. An OPTION is one of the mount's.
 """
 
@@ -34,6 +34,7 @@ class PassThrough(fuse.Operations):
         paths = [one for one in arguments if isinstance(one, str)]
         if fault.get("name") in [None] + [os.path.basename(path) for path in paths]:
             if "delay" in fault:
+                open(self.control + ".waits", "w").close()
                 threading.Event().wait(fault["delay"])
             if "errno" in fault:
                 raise fuse.FuseOSError(fault["errno"])
