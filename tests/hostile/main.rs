@@ -13,6 +13,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod attacks;
+mod changed_logs;
+mod dying_disks;
 mod file_systems;
 mod reserve;
 mod full_disks;
