@@ -96,6 +96,7 @@ fn what_fails_at_the_end_costs_the_fact_and_nothing_else() {
     for (answers, expected) in [
         (r#"{"fsync": {"errno": 5}}"#, failed(Errno::EIO)),
         (r#"{"fsync": {"errno": 28}}"#, failed(Errno::ENOSPC)),
+        (r#"{"fsync": {"errno": 5, "name": "l"}}"#, failed(Errno::EIO)),
         (r#"{"write": {"errno": 5}}"#, failed(Errno::EIO)),
         (r#"{"truncate": {"errno": 5}}"#, failed(Errno::EIO)),
         (r#"{"link": {"errno": 1}}"#, failed(Errno::EPERM)),
