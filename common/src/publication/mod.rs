@@ -153,6 +153,9 @@ enum Way {
 pub struct Draft<'d> {
     directory: BorrowedFd<'d>,
     file: OwnedFd,
+    /// Room that is given back before the record is filled, where filling takes more than
+    /// what is filled.
+    spare: Option<OwnedFd>,
     /// Where the draft has a name: that name.
     name: Option<OsString>,
     /// The name that it has, or would have.
@@ -193,7 +196,7 @@ impl<'d> Draft<'d> {
         links: Links,
     ) -> Result<Draft<'d>, ReserveError> {
         let directory = directory.as_fd();
-        let draft = match unnamed(directory, draft_name, bytes_max, links) {
+        let mut draft = match unnamed(directory, draft_name, bytes_max, links) {
             Some(draft) => {
                 // What cannot be removed is in nobody's way here.
                 let _ = remove_leftover(directory, &draft_name.0, bytes_max);
@@ -202,6 +205,7 @@ impl<'d> Draft<'d> {
             None => named(directory, draft_name, bytes_max, links)?,
         };
         links::reserve(&draft.file, bytes_max).map_err(ReserveError::System)?;
+        draft.spare = links::spare(directory).map_err(ReserveError::System)?;
         Ok(draft)
     }
 
@@ -222,6 +226,7 @@ impl<'d> Draft<'d> {
         bytes: &[u8],
         durability: Durability,
     ) -> Result<Published, PublishError> {
+        drop(self.spare.take());
         links::fill(&self.file, bytes).map_err(PublishError::Write)?;
         if durability == Durability::Synced {
             files::sync_all(&self.file).map_err(PublishError::Write)?;
@@ -306,9 +311,10 @@ impl<'d> Draft<'d> {
     }
 }
 
-impl AsFd for Draft<'_> {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+impl Draft<'_> {
+    /// Every descriptor of its own.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        [&self.file].into_iter().chain(&self.spare).map(AsFd::as_fd)
     }
 }
 

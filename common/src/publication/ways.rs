@@ -26,7 +26,8 @@ pub(super) fn unnamed<'d>(
         files::unlink_at(directory, &draft_name.trial()).ok()?;
     }
     let (draft_name, way) = (draft_name.clone(), Way::Unnamed(way));
-    Some(Draft { directory, file, name: None, draft_name, bytes_max, links: links_allowed, way })
+    let links = links_allowed;
+    Some(Draft { directory, file, spare: None, name: None, draft_name, bytes_max, links, way })
 }
 
 /// A draft with a name, and with a way to the final one that was tried out.
@@ -45,6 +46,7 @@ pub(super) fn named<'d>(
     let mut draft = Draft {
         directory,
         file,
+        spare: None,
         name: own_name,
         draft_name,
         bytes_max,

@@ -55,3 +55,8 @@ pub fn links_unnamed(directory: impl AsFd) -> bool {
 pub fn is_in_memory(directory: impl AsFd) -> bool {
     is_one_of(directory, &[RAMFS, TMPFS])
 }
+
+/// Whether it is btrfs.
+pub fn is_btrfs(directory: impl AsFd) -> bool {
+    is_one_of(directory, &[BTRFS])
+}

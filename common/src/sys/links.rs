@@ -1,6 +1,7 @@
 //! How a finished file gets its name without replacing anything: link(2), rename(2).
 
 use super::errno::Errno;
+use super::file_system;
 use super::files::{self, name_in_proc};
 use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags, RenameFlags};
 use std::ffi::OsStr;
@@ -36,6 +37,23 @@ pub fn reserve(file: impl AsFd, bytes: usize) -> Result<()> {
         Err(errno) if unsupported(errno) => write_at_start(file, &vec![0; bytes]),
         other => Ok(other?),
     }
+}
+
+/// Room that a write into allocated room may need besides, as a file without a name, which
+/// gives it back when it is closed; `None` where none is needed.
+///
+/// Btrfs charges a quota group for the nodes of its own trees that the write may change, and
+/// refuses it when the group is full. What is closed is credited at once.
+pub fn spare(directory: impl AsFd) -> Result<Option<OwnedFd>> {
+    // A few nodes of the usual 16 KiB: half of it has been seen to be enough for two records.
+    const BYTES: usize = 128 << 10;
+    if !file_system::is_btrfs(&directory) {
+        return Ok(None);
+    }
+    // A system that keeps them from weir has quota groups hardly ever.
+    let Ok(file) = create_unnamed(directory) else { return Ok(None) };
+    reserve(&file, BYTES)?;
+    Ok(Some(file))
 }
 
 /// Makes `bytes` the whole content of a file.

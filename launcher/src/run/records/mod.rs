@@ -11,7 +11,7 @@ use crate::plan::Plan;
 use crate::refusal::{Code, Refusal, creation_code};
 use crate::voice::Voice;
 use proof::{Doubt, fact, prove, receipt, tell};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use weir_common::{
     Capture, Draft, DraftName, Durability, Errno, PublishError, Published, ReserveError,
 };
@@ -91,7 +91,7 @@ fn refuse_reserving(record: &Named<'_>, why: ReserveError) -> Refusal {
 impl Records<'_> {
     /// Every descriptor that they need.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.all().filter_map(|reserved| reserved.draft.as_ref()).map(AsFd::as_fd)
+        self.all().filter_map(|reserved| reserved.draft.as_ref()).flat_map(Draft::descriptors)
     }
 
     fn all(&self) -> impl Iterator<Item = &Reserved<'_>> {
