@@ -21,3 +21,4 @@ mod fuse;
 mod fuse_answers;
 mod overlay;
 mod reserve;
+mod power;
