@@ -3,11 +3,12 @@
 //!
 //! Three kinds of them, each of which loses what the others keep: the file system's
 //! journal ends in the middle ([`journal`]), writes reach the disk in another order or
-//! not at all ([`reordered`]), a whole machine is gone (`guest`). Each is also shown to
+//! not at all ([`reordered`]), a whole machine is gone ([`guest`]). Each is also shown to
 //! lose what `--sync none` does not put on disk: what can lose nothing proves nothing.
 
 mod attempt;
 mod block_log;
+mod guest;
 mod journal;
 mod reordered;
 
