@@ -213,6 +213,7 @@ fn a_call_that_fails_before_the_start_is_a_refusal_that_leaves_nothing() {
     // removal that fails leaves something, of course.
     for call in [
         "openat",
+        "fcntl",
         "fstat",
         "newfstatat",
         "fsync",

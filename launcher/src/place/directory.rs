@@ -62,6 +62,9 @@ impl Site<'_> {
             directory.path = path;
             let is_last = at == self.place.below.len();
             let held = is_last.then(|| hold(&directory.file, &parent, name));
+            if let Some(Some(hold)) = held {
+                directory.hold = hold;
+            }
             // Whoever has made it: it was not there when this start looked first.
             if made || at > self.found.len() {
                 directory.note_new(parent, name)?;
@@ -69,10 +72,8 @@ impl Site<'_> {
             if made && durability == Durability::Synced {
                 directory.sync_name()?;
             }
-            match held {
-                Some(Some(hold)) => directory.hold = hold,
-                Some(None) => return Ok(None),
-                None => {}
+            if let Some(None) = held {
+                return Ok(None);
             }
         }
         Ok(Some(directory))
@@ -120,24 +121,21 @@ struct New {
     file: OwnedFd,
 }
 
-impl New {
-    /// Removes it, if it is still this very one, as weir makes it, empty, and nobody else's.
-    fn remove(&self, hold: Hold) {
-        // Somebody else may be using it by now, though it may look empty (what is made
-        // there has no name at first): then the lock is shared, and it stays.
-        match (files::lock(&self.file), hold) {
-            (Ok(Lock::Busy), _) | (Err(_), Hold::Locked) => return,
-            (Ok(Lock::Taken), _) | (Err(_), Hold::Unlocked) => {}
-        }
-        // Its group's bit (2000) comes from the directory that it was made in.
-        let as_made = |status: Status| {
-            status.mode & !0o2000 == 0o700 && status.owner == process::effective_user()
-        };
-        if is_named(&self.file, &self.parent, &self.name)
-            && files::status(&self.file).is_ok_and(as_made)
-        {
-            let _ = files::remove_directory_at(&self.parent, &self.name);
-        }
+/// Removes a new directory, if it is still this very one, as weir makes it, empty, and
+/// nobody else's.
+fn remove(file: &OwnedFd, parent: &OwnedFd, name: &OsStr, hold: Hold) {
+    // Somebody else may be using it by now, though it may look empty (what is made
+    // there has no name at first): then the lock is shared, and it stays.
+    match (files::lock(file), hold) {
+        (Ok(Lock::Busy), _) | (Err(_), Hold::Locked) => return,
+        (Ok(Lock::Taken), _) | (Err(_), Hold::Unlocked) => {}
+    }
+    // Its group's bit (2000) comes from the directory that it was made in.
+    let as_made = |status: Status| {
+        status.mode & !0o2000 == 0o700 && status.owner == process::effective_user()
+    };
+    if is_named(file, parent, name) && files::status(file).is_ok_and(as_made) {
+        let _ = files::remove_directory_at(parent, name);
     }
 }
 
@@ -173,7 +171,11 @@ impl Directory {
 
     /// Notes that it was missing at first.
     fn note_new(&mut self, parent: OwnedFd, name: &OsStr) -> Result<(), Refusal> {
-        let file = files::duplicate(&self.file).map_err(|errno| cannot_make(errno, &self.path))?;
+        let file = files::duplicate(&self.file).map_err(|errno| {
+            // Not noted, it would stay.
+            remove(&self.file, &parent, name, self.hold);
+            cannot_make(errno, &self.path)
+        })?;
         self.new.push(New { parent, name: name.to_owned(), file });
         Ok(())
     }
@@ -210,6 +212,7 @@ impl Drop for Directory {
         if self.fate.get() == Fate::Keep {
             return;
         }
-        self.new.iter().rev().for_each(|new| new.remove(self.hold));
+        let undo = |new: &New| remove(&new.file, &new.parent, &new.name, self.hold);
+        self.new.iter().rev().for_each(undo);
     }
 }
