@@ -22,3 +22,4 @@ mod fuse_answers;
 mod overlay;
 mod reserve;
 mod power;
+mod sweep;

@@ -1,0 +1,295 @@
+//! What must hold after a run, whatever was done to it.
+
+use super::faults::{Fault, What};
+use super::records::{Expected, check_fact, check_log, check_receipt};
+use super::run::Outcome;
+use super::scenarios::{Before, CODE, Scenario};
+use super::world::{World, differences};
+use std::os::unix::process::ExitStatusExt;
+
+/// What became of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Refused,
+    /// The job ran, or weir told that it cannot; with its fact.
+    Ran,
+    /// The same, with no fact, which was told.
+    RanWithoutFact,
+    Killed,
+    /// The program could not begin: an abort before anything was made.
+    Aborted,
+}
+
+/// The codes of section 8 that a start with a fault may be refused with: `usage` where the
+/// descriptor of an option cannot be taken.
+const CODES: [&str; 9] = [
+    "usage",
+    "capacity-unavailable",
+    "log-unsafe",
+    "log-busy",
+    "directory-unsafe",
+    "records-unsupported",
+    "fifo-blocked",
+    "fifo-unsupported",
+    "system",
+];
+
+/// The calls with which the program begins, before its first line: Rust or musl aborts where
+/// one of them fails.
+const BEGINNING: [&str; 6] = ["arch_prctl", "brk", "mmap", "mprotect", "poll", "rt_sigaction"];
+
+/// A run with what was there before it, and what is wrong about it.
+pub(super) struct Judge<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) fault: Option<&'a Fault>,
+    pub(super) before: &'a World,
+    pub(super) outcome: &'a Outcome,
+    pub(super) complaints: Vec<String>,
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn of(
+        scenario: &'a Scenario,
+        fault: Option<&'a Fault>,
+        before: &'a World,
+        outcome: &'a Outcome,
+    ) -> Judge<'a> {
+        Judge { scenario, fault, before, outcome, complaints: Vec::new() }
+    }
+
+    pub(super) fn complain(&mut self, what: impl Into<String>) {
+        self.complaints.push(what.into());
+    }
+
+    /// The first run of two, with a fault.
+    pub(super) fn first(&mut self) -> Verdict {
+        let Some(status) = self.outcome.status else {
+            self.complain("it never ended");
+            return Verdict::Killed;
+        };
+        let is_kill = self.fault.is_some_and(|fault| fault.what == What::Kill);
+        let ran = self.outcome.job_ran;
+        match (status.code(), status.signal()) {
+            (_, Some(9)) if is_kill => self.killed(),
+            (Some(code), _) if is_kill && self.scenario.lingers && code == i32::from(CODE) => {
+                self.killed()
+            }
+            (Some(code), _) if code == i32::from(CODE) && ran => self.ran(),
+            (Some(126 | 127), _) if !ran => self.ran(),
+            (Some(125), _) if !ran => self.refused(),
+            (None, Some(6 | 11)) if !ran => {
+                let call = self.fault.map_or("", |fault| &fault.call);
+                if !BEGINNING.contains(&call) {
+                    self.complain(format!("it aborts for want of {call}"));
+                }
+                self.unchanged();
+                Verdict::Aborted
+            }
+            _ => {
+                self.complain("it ended in a way of its own");
+                Verdict::Killed
+            }
+        }
+    }
+
+    /// The second run, without a fault, on what the first has left.
+    pub(super) fn second(&mut self) {
+        let names = &self.scenario.names;
+        let is_sealed =
+            [&names.fact, &names.receipt].iter().any(|name| self.before.contains_key(*name));
+        let code = self.outcome.status.and_then(|status| status.code());
+        if is_sealed && self.scenario.before != Before::Sealed {
+            if code != Some(125) || !self.outcome.stderr.starts_with("weir: error[log-sealed]: ") {
+                self.complain("the second start is not refused as sealed");
+            }
+            self.unchanged();
+            return;
+        }
+        if code != Some(i32::from(CODE)) || !self.outcome.job_ran {
+            self.complain("the second start does not work");
+            return;
+        }
+        if self.ran() != Verdict::Ran {
+            self.complain("the second start has no fact");
+        }
+    }
+
+    fn unchanged(&mut self) {
+        let changed = differences(self.before, &self.outcome.after);
+        if !changed.is_empty() {
+            self.complain(format!("it is not as before: {}", changed.join(", ")));
+        }
+    }
+
+    fn refused(&mut self) -> Verdict {
+        let stderr = &self.outcome.stderr;
+        let line = stderr.lines().next().unwrap_or_default();
+        let code = line.strip_prefix("weir: error[").and_then(|rest| rest.split_once("]: "));
+        let rest_is_hint = stderr.lines().skip(1).all(|line| line.starts_with("hint: "));
+        match code {
+            Some((code, _))
+                if CODES.contains(&code) && rest_is_hint && stderr.lines().count() <= 2 => {}
+            _ => self.complain("the refusal is not told in one line with a code"),
+        }
+        let names = &self.scenario.names;
+        let after = &self.outcome.after;
+        let is_same = |name: &String| self.before.get(name) == after.get(name);
+        // Or has another in its place.
+        let is_gone = |name: &String| self.before.contains_key(name) && !is_same(name);
+        // What a start removes first, it does not put back.
+        let retired: Vec<&String> = match self.scenario.before {
+            Before::Leftovers => [&names.fifo].into_iter().chain(&names.drafts).collect(),
+            // The log first: no log outlives its records.
+            Before::Sealed if is_gone(&names.log) => vec![&names.log, &names.fact, &names.receipt],
+            _ => Vec::new(),
+        };
+        let mut as_before = self.before.clone();
+        as_before.retain(|name, _| !(retired.contains(&name) && is_gone(name)));
+        // What could not be removed, and what it is in.
+        let stuck: Vec<String> =
+            after.keys().filter(|name| self.removal_failed(name)).cloned().collect();
+        let mut clean = after.clone();
+        clean.retain(|name, _| {
+            let is_new = !is_same(name);
+            !(is_new
+                && stuck.iter().any(|stuck| {
+                    stuck == name || (name.ends_with('/') && stuck.starts_with(name.as_str()))
+                }))
+        });
+        let changed = differences(&as_before, &clean);
+        if !changed.is_empty() {
+            self.complain(format!("the refusal has left something: {}", changed.join(", ")));
+        }
+        Verdict::Refused
+    }
+
+    /// Whether the fault hit the very call that would have removed this, or was an answer
+    /// for which nothing may be removed: there is no such name; another process has it.
+    fn removal_failed(&self, name: &str) -> bool {
+        let Some(fault) = self.fault else { return false };
+        match (fault.call.as_str(), fault.what) {
+            ("unlinkat", _) => self.is_hit(name),
+            ("newfstatat", What::Error("ENOENT")) => self.is_hit(name),
+            ("flock", What::Error("EAGAIN")) => name == self.scenario.names.log,
+            _ => false,
+        }
+    }
+
+    /// Whether the fault hit a call that has this name, or one of those without a name by
+    /// which a leftover is told from somebody else's file.
+    fn looks_failed(&self, name: &str) -> bool {
+        let nameless = ["flock", "geteuid"];
+        self.is_hit(name) || self.fault.is_some_and(|fault| nameless.contains(&&*fault.call))
+    }
+
+    /// Whether the fault hit a call that has this name.
+    fn is_hit(&self, name: &str) -> bool {
+        let last = name.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        let quoted = format!("\"{last}\"");
+        let hits = self.outcome.trace.lines().filter(|line| line.contains("(INJECTED)"));
+        hits.into_iter().any(|line| line.contains(&quoted))
+    }
+
+    fn ran(&mut self) -> Verdict {
+        let expected = Expected::of(self.scenario, self.before, self.outcome);
+        let names = &self.scenario.names;
+        let after = &self.outcome.after;
+        if expected.is_not_fresh && !self.removal_failed(&names.log) {
+            self.complain("the old log was not retired");
+        }
+        if !after.contains_key(&names.log) {
+            self.complain("there is no log");
+        }
+        let mut found = check_log(&expected, self.scenario, after);
+        let fact = check_fact(&expected, self.scenario, after, &mut found);
+        let receipt = check_receipt(&expected, self.scenario, after, &mut found);
+        self.complaints.append(&mut found);
+        self.tidy(self.scenario);
+        self.told(fact.is_some(), receipt);
+        self.events_are_true();
+        if fact.is_some() { Verdict::Ran } else { Verdict::RanWithoutFact }
+    }
+
+    /// No name is left that is not a log's, a record's or a folder's.
+    fn tidy(&mut self, scenario: &Scenario) {
+        let names = &scenario.names;
+        let kept = [&names.log, &names.fact, &names.receipt];
+        let mut left = Vec::new();
+        for name in self.outcome.after.keys() {
+            let is_known = kept.contains(&name) || names.directories.contains(name);
+            // A draft that cannot be removed is in nobody's way, and stays.
+            let was_there = names.drafts.contains(name) && self.before.contains_key(name);
+            if !is_known && !self.removal_failed(name) && !(was_there && self.looks_failed(name)) {
+                left.push(name.clone());
+            }
+        }
+        if !left.is_empty() {
+            self.complain(format!("left behind: {}", left.join(", ")));
+        }
+    }
+
+    /// A record that is not there is told somewhere.
+    fn told(&mut self, has_fact: bool, receipt_failed: Option<bool>) {
+        let lines = self.outcome.stderr.lines().filter(|line| line.starts_with("weir: "));
+        let lines = lines.filter(|line| {
+            !line.contains("still holds the output") && !line.contains("was cut at its quota")
+        });
+        let on_stderr = lines.count() > 0;
+        // Every process has the fault at its own n-th call: where one loses the record and
+        // another the line about it, the receipt has it still. A copy has no other voice.
+        let twice = self.fault.is_some_and(|fault| fault.hits(&self.outcome.trace) > 1);
+        let elsewhere = self.scenario.lingers || twice;
+        if !has_fact && !on_stderr && !(elsewhere && receipt_failed == Some(true)) {
+            self.complain("the fact is missing, and nobody is told");
+        }
+        if receipt_failed.is_none() && !on_stderr && !(self.scenario.lingers && has_fact) {
+            self.complain("the receipt is missing, and nobody is told");
+        }
+    }
+
+    /// What the events say is published, is.
+    fn events_are_true(&mut self) {
+        let names = &self.scenario.names;
+        for line in self.outcome.events.lines() {
+            let Ok(event) = serde_json::from_str::<serde_json::Value>(line) else {
+                self.complain(format!("half an event: {line}"));
+                continue;
+            };
+            let name = match (event["event"].as_str(), event["record"].as_str()) {
+                (Some("published"), Some("fact")) => &names.fact,
+                (Some("published"), _) => &names.receipt,
+                _ => continue,
+            };
+            if !self.outcome.after.contains_key(name) {
+                self.complain(format!("told as published, and not there: {name}"));
+            }
+        }
+    }
+
+    fn killed(&mut self) -> Verdict {
+        let (names, after) = (&self.scenario.names, &self.outcome.after);
+        let mut known: Vec<&String> = vec![&names.log, &names.fact, &names.receipt, &names.fifo];
+        known.extend(names.drafts.iter().chain(&names.directories));
+        let strange: Vec<&str> =
+            after.keys().filter(|name| !known.contains(name)).map(String::as_str).collect();
+        if !strange.is_empty() {
+            self.complaints.push(format!("nobody knows {}", strange.join(", ")));
+        }
+        let is_same =
+            |name: &String| after.contains_key(name) && after.get(name) == self.before.get(name);
+        if self.scenario.before == Before::Sealed && is_same(&names.log) {
+            // Not retired yet: then nothing is.
+            self.unchanged();
+            return Verdict::Killed;
+        }
+        let mut after = after.clone();
+        // A record may outlive its log.
+        after.retain(|name, _| !([&names.fact, &names.receipt].contains(&name) && is_same(name)));
+        let expected = Expected::of(self.scenario, self.before, self.outcome);
+        let mut found = check_log(&expected, self.scenario, &after);
+        check_fact(&expected, self.scenario, &after, &mut found);
+        check_receipt(&expected, self.scenario, &after, &mut found);
+        self.complaints.append(&mut found);
+        Verdict::Killed
+    }
+}

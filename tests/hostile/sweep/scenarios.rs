@@ -1,0 +1,215 @@
+//! The runs that faults are put into.
+
+use super::faults::{EVERY_ERRNO, EVERY_KIND};
+use std::path::Path;
+use weir_common::sys::fifo;
+use weir_common::sys::files;
+use weir_common::sys::process::{End, Usage};
+use weir_common::{
+    ArtifactId, AttemptId, Capture, Counts, Fact, JobEnd, LogName, Quota, Receipt, RunId,
+    receipt_name, receipt_shard,
+};
+use weir_tests::{QUOTA, noise};
+
+/// What the log holds before a replay.
+const OLD: &[u8] = b"an earlier start wrote this\n";
+/// What the small jobs write.
+const FEW: &[u8] = b"first second\n";
+/// The job's own exit code, which nobody else uses.
+pub(super) const CODE: u8 = 37;
+
+/// One run of weir's, without a fault.
+pub(super) struct Scenario {
+    pub(super) name: &'static str,
+    pub(super) options: Vec<&'static str>,
+    /// A shell script; `$1` is a file with what it is to write, `$PPID` is weir.
+    pub(super) job: &'static str,
+    pub(super) output: Vec<u8>,
+    pub(super) before: Before,
+    pub(super) errnos: &'static [&'static str],
+    pub(super) names: Names,
+    /// Whether a copy of weir, which has nobody to speak to, publishes.
+    pub(super) lingers: bool,
+    /// Fewer hits than this, and the sweep has not been one.
+    pub(super) hits_min: usize,
+}
+
+/// What stands in the place before the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Before {
+    Nothing,
+    /// A log with bytes.
+    Log,
+    /// A log with bytes, and the FIFO and the drafts of a weir that was killed.
+    Leftovers,
+    /// A log with its fact and its receipt.
+    Sealed,
+}
+
+/// The names of everything that a start may make.
+pub(super) struct Names {
+    pub(super) log: String,
+    pub(super) fact: String,
+    pub(super) fifo: String,
+    pub(super) receipt: String,
+    pub(super) drafts: Vec<String>,
+    pub(super) directories: Vec<String>,
+}
+
+impl Names {
+    fn beside(log: &str) -> Names {
+        let receipt_draft = format!(".{log}-receipt.receipt.tmp");
+        Names {
+            log: log.to_owned(),
+            fact: format!(".{log}.truncated.json"),
+            fifo: format!(".{log}.fifo"),
+            receipt: format!("{log}-receipt"),
+            drafts: drafts(&format!(".{log}.truncated.tmp"), &receipt_draft),
+            directories: Vec::new(),
+        }
+    }
+
+    fn below_roots() -> Names {
+        let (run, attempt): (RunId, AttemptId) = ("r".parse().unwrap(), "aa-1".parse().unwrap());
+        let artifact = ArtifactId::of(&run, &attempt);
+        let log = LogName::of(&artifact);
+        let shard = format!("root/{}/", artifact.shard());
+        let at = |name: &std::ffi::OsStr| format!("{shard}{}", name.to_str().unwrap());
+        let receipts = format!("receipts/{}/", receipt_shard(&attempt));
+        let receipt = receipt_name(&attempt);
+        let receipt_draft = format!("{receipts}.{receipt}.receipt.tmp");
+        Names {
+            log: at(log.as_os_str()),
+            fact: at(&log.fact()),
+            fifo: at(&log.fifo()),
+            receipt: format!("{receipts}{receipt}"),
+            drafts: drafts(&at(&log.fact_draft()), &receipt_draft),
+            directories: vec!["root/".into(), shard, "receipts/".into(), receipts],
+        }
+    }
+}
+
+fn drafts(fact: &str, receipt: &str) -> Vec<String> {
+    [fact, receipt].into_iter().flat_map(|name| [name.to_owned(), format!("{name}~")]).collect()
+}
+
+impl Scenario {
+    /// A log and a receipt in the place itself, and a job that writes less than the quota.
+    fn plain(name: &'static str) -> Scenario {
+        Scenario {
+            name,
+            options: vec!["--log", "l", "--receipt", "l-receipt"],
+            job: ": >../ran; printf 'first second\\n'; exit 37",
+            output: FEW.to_vec(),
+            before: Before::Nothing,
+            errnos: EVERY_ERRNO,
+            names: Names::beside("l"),
+            lingers: false,
+            hits_min: 1500,
+        }
+    }
+
+    fn with(mut self, options: &[&'static str]) -> Scenario {
+        self.options.extend(options);
+        self
+    }
+
+    pub(super) fn log_with_receipt_and_events() -> Scenario {
+        let plain = Scenario::plain("log, receipt, events").with(&["--status-fd", "1"]);
+        Scenario { hits_min: 2500, ..plain }
+    }
+
+    pub(super) fn roots_and_a_quota_that_cuts() -> Scenario {
+        let plain = Scenario::plain("roots, cut by the quota");
+        Scenario {
+            options: vec!["--root", "root", "--run-id", "r", "--attempt-id", "aa-1"],
+            job: ": >../ran; cat \"$1\"; exit 37",
+            output: noise(QUOTA + 600),
+            names: Names::below_roots(),
+            hits_min: 3000,
+            ..plain
+        }
+        .with(&["--receipt-root", "receipts"])
+    }
+
+    pub(super) fn replay() -> Scenario {
+        Scenario { before: Before::Log, ..Scenario::plain("replay") }
+    }
+
+    pub(super) fn leftovers() -> Scenario {
+        Scenario { before: Before::Leftovers, ..Scenario::plain("leftovers of a killed weir") }
+    }
+
+    pub(super) fn fresh() -> Scenario {
+        let plain = Scenario::plain("fresh").with(&["--fresh"]);
+        Scenario { before: Before::Sealed, ..plain }
+    }
+
+    /// The holder writes when weir has left; where weir does not (a fault), it gives up.
+    pub(super) fn linger() -> Scenario {
+        let job = ": >../ran; printf 'first '; (i=0; while [ $i -lt 60 ] && kill -0 $PPID; do \
+                   i=$((i+1)); sleep 0.01; done 2>/dev/null; echo second) & exit 37";
+        let plain = Scenario::plain("linger").with(&["--after-exit", "linger", "--grace", "0"]);
+        Scenario { job, lingers: true, errnos: EVERY_KIND, ..plain }
+    }
+
+    /// The holder outlives its time only where a fault keeps weir from ending it.
+    pub(super) fn kill() -> Scenario {
+        let job = ": >../ran; printf 'first second\\n'; sleep 2 & exit 37";
+        let plain = Scenario::plain("kill").with(&["--after-exit", "kill", "--grace", "1"]);
+        Scenario { job, errnos: EVERY_KIND, ..plain }
+    }
+
+    /// Puts what stands there before into an empty place.
+    pub(super) fn prepare(&self, place: &Path) {
+        let write = |name: &str, bytes: &[u8]| {
+            std::fs::write(place.join(name), bytes).unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+            std::fs::set_permissions(place.join(name), mode).unwrap();
+        };
+        if self.before != Before::Nothing {
+            write(&self.names.log, OLD);
+        }
+        if self.before == Before::Leftovers {
+            let directory = files::open_directory(place).unwrap();
+            fifo::create_at(&directory, self.names.fifo.as_ref()).unwrap();
+            // Not those for trying, which only a draft with a name needs.
+            let drafts = self.names.drafts.iter().filter(|draft| !draft.ends_with('~'));
+            drafts.for_each(|draft| write(draft, b"{\"half"));
+        }
+        if self.before == Before::Sealed {
+            let (fact, receipt) = records();
+            write(&self.names.fact, &fact);
+            write(&self.names.receipt, &receipt);
+        }
+    }
+}
+
+/// The records of the start that wrote `OLD`.
+fn records() -> (Vec<u8>, Vec<u8>) {
+    let (run_id, attempt_id): (RunId, AttemptId) =
+        ("old".parse().unwrap(), "old-1".parse().unwrap());
+    let log_artifact_id = ArtifactId::of(&run_id, &attempt_id);
+    let counts = Counts { start_bytes: 0, kept_bytes: OLD.len() as u64, dropped_bytes: 0 };
+    let fact = Fact {
+        run_id: run_id.clone(),
+        attempt_id: attempt_id.clone(),
+        log_artifact_id: log_artifact_id.clone(),
+        quota: Quota::new(QUOTA as u64).unwrap(),
+        quota_reached: false,
+        observed_at_ms: 1,
+        counts: Some(counts),
+    };
+    let receipt = Receipt {
+        run_id,
+        attempt_id,
+        log_artifact_id,
+        started_at_ms: 1,
+        finished_at_ms: 1,
+        job: JobEnd::Ended(End::Code(0)),
+        capture: Capture::Complete,
+        counts,
+        usage: Usage::default(),
+    };
+    (fact.encode(), receipt.encode())
+}
