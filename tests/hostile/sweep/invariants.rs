@@ -67,7 +67,9 @@ impl<'a> Judge<'a> {
             self.complain("it never ended");
             return Verdict::Killed;
         };
-        let is_kill = self.fault.is_some_and(|fault| fault.what == What::Kill);
+        let is_kill = self
+            .fault
+            .is_some_and(|fault| fault.what == What::Kill && fault.hits(&self.outcome.trace) > 0);
         let ran = self.outcome.job_ran;
         match (status.code(), status.signal()) {
             (_, Some(9)) if is_kill => self.killed(),
@@ -127,6 +129,8 @@ impl<'a> Judge<'a> {
         let code = line.strip_prefix("weir: error[").and_then(|rest| rest.split_once("]: "));
         let rest_is_hint = stderr.lines().skip(1).all(|line| line.starts_with("hint: "));
         match code {
+            // It was told that there is no log to start over.
+            Some(("log-sealed", _)) if self.removal_failed(&self.scenario.names.log) => {}
             Some((code, _))
                 if CODES.contains(&code) && rest_is_hint && stderr.lines().count() <= 2 => {}
             _ => self.complain("the refusal is not told in one line with a code"),

@@ -155,7 +155,7 @@ impl Scenario {
 
     /// The holder outlives its time only where a fault keeps weir from ending it.
     pub(super) fn kill() -> Scenario {
-        let job = ": >../ran; printf 'first second\\n'; sleep 2 & exit 37";
+        let job = ": >../ran; printf 'first second\\n'; sleep 0.3 & exit 37";
         let plain = Scenario::plain("kill").with(&["--after-exit", "kill", "--grace", "1"]);
         Scenario { job, errnos: EVERY_KIND, ..plain }
     }
