@@ -7,11 +7,13 @@
 //! the first has left, and they are checked again. Only runs in whose trace the fault is
 //! found are counted.
 //!
-//! Every errno ([`faults::EVERY_ERRNO`]) is tried, but in the two scenarios with a holder, which
-//! take longer, only one of each kind ([`faults::EVERY_KIND`]).
+//! Every errno ([`faults::EVERY_ERRNO`]) is tried; in the two scenarios with a holder, which
+//! take longer, one of each kind ([`faults::EVERY_KIND`]) and a few ([`faults::A_FEW`]). The
+//! end that kills what remains looks at every process of the machine, thousands of calls, of
+//! which the first 40 of each name are swept.
 //!
-//! A short write is a real one, by a limit of the size of files (prlimit(1)): strace can
-//! only pretend that some bytes were written, and has then thrown them away.
+//! Short writes are not among the faults: strace can only pretend that some bytes were
+//! written, and has then thrown them away.
 
 mod calls;
 mod faults;
@@ -161,7 +163,7 @@ impl Sweep<'_> {
     fn work(&self, thread: usize) {
         let bench = Bench::new(self.scenario, self.around.join(format!("thread-{thread}")));
         while let Some(series) = self.series.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            for at in calls::first_at(&series.call).. {
+            for at in calls::first_at(&series.call)..=self.scenario.at_max {
                 let (call, what) = (series.call.clone(), series.what);
                 let was_hit = self.try_one(&bench, &Fault { call, what, at });
                 // How often a loop goes round is not the same every time.

@@ -1,6 +1,6 @@
 //! The runs that faults are put into.
 
-use super::faults::{EVERY_ERRNO, EVERY_KIND};
+use super::faults::{A_FEW, EVERY_ERRNO, EVERY_KIND};
 use std::path::Path;
 use weir_common::sys::fifo;
 use weir_common::sys::files;
@@ -30,6 +30,8 @@ pub(super) struct Scenario {
     pub(super) names: Names,
     /// Whether a copy of weir, which has nobody to speak to, publishes.
     pub(super) lingers: bool,
+    /// The last n: for a run that makes the same few calls for every process of the machine.
+    pub(super) at_max: usize,
     /// Fewer hits than this, and the sweep has not been one.
     pub(super) hits_min: usize,
 }
@@ -105,6 +107,7 @@ impl Scenario {
             errnos: EVERY_ERRNO,
             names: Names::beside("l"),
             lingers: false,
+            at_max: usize::MAX,
             hits_min: 1500,
         }
     }
@@ -157,7 +160,7 @@ impl Scenario {
     pub(super) fn kill() -> Scenario {
         let job = ": >../ran; printf 'first second\\n'; sleep 0.3 & exit 37";
         let plain = Scenario::plain("kill").with(&["--after-exit", "kill", "--grace", "1"]);
-        Scenario { job, errnos: EVERY_KIND, ..plain }
+        Scenario { job, errnos: A_FEW, at_max: 40, hits_min: 800, ..plain }
     }
 
     /// Puts what stands there before into an empty place.
