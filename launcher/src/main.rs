@@ -19,7 +19,12 @@ use std::ffi::OsString;
 use std::path::Path;
 use voice::Voice;
 use weir_common::sys::files::{self, Kind, Standard};
+use weir_common::sys::heap::Heap;
 use weir_common::sys::inherited;
+
+/// Once the job runs, memory that the system cannot give ends nothing.
+#[global_allocator]
+static HEAP: Heap = Heap::new();
 
 fn main() -> ! {
     let mut voice = Voice::new(inherited::inherited().standard_open[2]);

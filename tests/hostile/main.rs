@@ -20,6 +20,6 @@ mod full_disks;
 mod fuse;
 mod fuse_answers;
 mod overlay;
-mod reserve;
 mod power;
+mod reserve;
 mod sweep;

@@ -5,6 +5,7 @@ pub mod errno;
 pub mod fifo;
 pub mod file_system;
 pub mod files;
+pub mod heap;
 pub mod inherited;
 pub mod links;
 pub mod memory;
