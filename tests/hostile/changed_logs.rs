@@ -2,6 +2,7 @@
 //! stage: no false fact, nothing made anew, no hole.
 
 use crate::overlay::Overlay;
+use crate::stage::Stage;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::process::Command;
@@ -39,50 +40,12 @@ const CHANGES: [Change; 11] = [
     Change::AppendOnly,
 ];
 
-/// When it is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    During,
-    AfterLastByte,
-    Background,
-    BackgroundAfterLastByte,
-}
-
-const STAGES: [Stage; 4] =
-    [Stage::During, Stage::AfterLastByte, Stage::Background, Stage::BackgroundAfterLastByte];
-
-impl Stage {
-    fn job(self) -> String {
-        let rest = match self {
-            Stage::During | Stage::Background => "; echo two",
-            Stage::AfterLastByte | Stage::BackgroundAfterLastByte => "",
-        };
-        let later = format!("until [ -e go ]; do sleep 0.01; done{rest}");
-        match self.is_background() {
-            true => format!("echo one; ({later}) & exit 3"),
-            false => format!("echo one; {later}; exit 3"),
-        }
-    }
-
-    fn is_background(self) -> bool {
-        matches!(self, Stage::Background | Stage::BackgroundAfterLastByte)
-    }
-
-    /// What comes after the change.
-    fn rest(self) -> &'static str {
-        match self {
-            Stage::During | Stage::Background => "two\n",
-            Stage::AfterLastByte | Stage::BackgroundAfterLastByte => "",
-        }
-    }
-}
-
 /// What a stage must have left: what has each name, below the test's place.
 type Left = Vec<(String, String)>;
 
 fn left(change: Change, stage: Stage, file_system: FileSystem) -> Left {
     let rest = stage.rest();
-    let (one, whole) = ("one\n".to_owned(), format!("one\n{rest}"));
+    let (one, whole) = ("one\n".to_owned(), stage.log());
     let file = |name: &str, content: &str| (name.to_owned(), content.to_owned());
     let fact = |name: &str| file(name, "false");
     match change {
@@ -148,7 +111,9 @@ impl Change {
 
 /// Everything that is there; of a fact, what it claims.
 fn found(place: &Place) -> Left {
-    let names = place.names().into_iter().filter(|name| !name.ends_with('/') && name != "go");
+    let is_of_test = |name: &String| ["go", "done"].contains(&name.as_str());
+    let names = place.names().into_iter();
+    let names = names.filter(|name| !name.ends_with('/') && !is_of_test(name));
     let read = |name: String| {
         let content = match name.ends_with(".truncated.json") {
             true => {
@@ -178,7 +143,7 @@ fn end(running: Option<Running>, place: &Place, held: &std::fs::File, expected: 
 
 fn at_every_stage(file_system: FileSystem, changes: &[Change], place: impl Fn() -> Place) {
     for change in changes {
-        for stage in STAGES {
+        for stage in Stage::ALL {
             let place = place();
             let what = format!("{}: {change:?}, {stage:?}", file_system.name());
             std::fs::create_dir(place.at("d")).unwrap();

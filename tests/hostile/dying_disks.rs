@@ -1,80 +1,35 @@
 //! Disks that turn read-only, die or freeze under a log that is being written.
 
+use crate::stage::Stage;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use weir_common::Capture;
 use weir_tests::{Disk, FileSystem, Place, Running, eventually, needs, succeed};
 
-/// When the disk dies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// The job has output still to come.
-    During,
-    /// Every byte is in the log; the job and the records are not at their end.
-    AfterLastByte,
-    /// weir has left, and a copy of it drains what a background process writes.
-    Background,
-    /// The same, and that process has nothing more to write.
-    BackgroundAfterLastByte,
-}
-
-const PHASES: [Phase; 4] =
-    [Phase::During, Phase::AfterLastByte, Phase::Background, Phase::BackgroundAfterLastByte];
-
-impl Phase {
-    fn job(self) -> &'static str {
-        match self {
-            Phase::During => {
-                "echo one; until [ -e go ]; do sleep 0.01; done; echo two; : >done; exit 3"
-            }
-            Phase::AfterLastByte => {
-                "echo one; until [ -e go ]; do sleep 0.01; done; : >done; exit 3"
-            }
-            Phase::Background => {
-                "echo one; (until [ -e go ]; do sleep 0.01; done; echo two; : >done) & exit 3"
-            }
-            Phase::BackgroundAfterLastByte => {
-                "echo one; (until [ -e go ]; do sleep 0.01; done; : >done) & exit 3"
-            }
-        }
-    }
-
-    fn is_background(self) -> bool {
-        matches!(self, Phase::Background | Phase::BackgroundAfterLastByte)
-    }
-
-    fn log(self) -> &'static str {
-        match self {
-            Phase::During | Phase::Background => "one\ntwo\n",
-            Phase::AfterLastByte | Phase::BackgroundAfterLastByte => "one\n",
-        }
-    }
-}
-
 /// A weir on a disk of its own, beside which the job and the receipt are.
 struct Scene {
     beside: Place,
     log: Place,
-    phase: Phase,
+    stage: Stage,
     running: Option<Running>,
 }
 
 impl Scene {
     /// Runs it up to the moment at which the disk is to die.
-    fn set(disk: &Disk, phase: Phase) -> Scene {
+    fn set(disk: &Disk, stage: Stage) -> Scene {
         let (beside, log) = (Place::new(), disk.place());
         let weir = beside.bare().option("log", log.at("l")).option("min-free", "0");
         let weir = weir.option("quota", "64K").option("receipt", beside.at("r.json"));
         let weir = weir.option("grace", "0").flag("quiet");
-        let mut running = Some(weir.sh(phase.job()).spawn());
+        let mut running = Some(weir.sh(&stage.job()).spawn());
         eventually("the log has its first bytes", || {
             std::fs::read(log.at("l")).is_ok_and(|log| log == b"one\n")
         });
-        if phase.is_background() {
+        if stage.is_background() {
             running.take().unwrap().wait().exits(3);
         }
-        Scene { beside, log, phase, running }
+        Scene { beside, log, stage, running }
     }
 
     fn go(&self) {
@@ -99,7 +54,7 @@ impl Scene {
 /// What a disk that has come back may hold of a log whose capture has failed.
 #[track_caller]
 fn nothing_false(disk: &Disk, scene: Scene, what: &str) {
-    let Scene { log, phase, .. } = scene;
+    let Scene { log, stage, .. } = scene;
     // It is held until its last user, perhaps a drainer that is about to leave, is gone.
     eventually("the disk can be unmounted", || {
         Command::new("umount").arg("--quiet").arg(disk.path()).status().unwrap().success()
@@ -108,16 +63,16 @@ fn nothing_false(disk: &Disk, scene: Scene, what: &str) {
     let fact = weir_common::Fact::read(&log.at(".l.truncated.json")).unwrap();
     assert_eq!(fact, None, "{what}");
     if let Ok(log) = std::fs::read(log.at("l")) {
-        assert!(phase.log().as_bytes().starts_with(&log), "{what}: {log:?}");
+        assert!(stage.log().as_bytes().starts_with(&log), "{what}: {log:?}");
     }
 }
 
-/// Runs every phase on a fresh disk that `kill` ends.
+/// Runs every stage on a fresh disk that `kill` ends.
 fn on_a_disk_that_dies(test: &str, file_system: FileSystem, options: &str, kill: impl Fn(&Disk)) {
-    for phase in PHASES {
+    for stage in Stage::ALL {
         let Some(disk) = Disk::needed(test, file_system, options, &[]) else { return };
-        let what = format!("{} {phase:?}", file_system.name());
-        let mut scene = Scene::set(&disk, phase);
+        let what = format!("{} {stage:?}", file_system.name());
+        let mut scene = Scene::set(&disk, stage);
         kill(&disk);
         scene.go();
         let capture = scene.ends();
@@ -199,10 +154,10 @@ fn a_disk_that_freezes_and_thaws_has_everything_in_the_end() {
         return;
     }
     for file_system in [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs] {
-        for phase in PHASES {
+        for stage in Stage::ALL {
             let Some(disk) = Disk::needed(test, file_system, "", &[]) else { return };
-            let what = format!("{} {phase:?}", file_system.name());
-            let mut scene = Scene::set(&disk, phase);
+            let what = format!("{} {stage:?}", file_system.name());
+            let mut scene = Scene::set(&disk, stage);
             let path = disk.path();
             let frozen = Frozen::freeze(&path);
             // The job comes to its end, whoever waits for the disk.
@@ -211,7 +166,7 @@ fn a_disk_that_freezes_and_thaws_has_everything_in_the_end() {
             assert!(!scene.beside.at("r.json").exists(), "{what}");
             drop(frozen);
             assert_eq!(scene.ends(), Capture::Complete, "{what}");
-            assert_eq!(scene.log.log(), phase.log(), "{what}");
+            assert_eq!(scene.log.log(), stage.log(), "{what}");
             assert!(!scene.log.fact().quota_reached, "{what}");
             eventually("nothing else is left", || scene.log.names() == [".l.truncated.json", "l"]);
         }

@@ -4,17 +4,16 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::process::Command;
 use weir_common::{Capture, Errno};
-use weir_tests::{Disk, FileSystem, Place, Weir, needs, noise, succeed};
+use weir_tests::{Disk, FileSystem, Place, Weir, noise};
 
 /// A weir whose receipt is on the same disk as its log.
-fn weir(place: &Place) -> Weir {
+pub(crate) fn weir(place: &Place) -> Weir {
     place.weir().option("receipt", place.at("r.json"))
 }
 
 /// Takes every byte that is left to a file, in ever smaller steps.
-fn fill(path: &Path) {
+pub(crate) fn fill(path: &Path) {
     let mut filler = File::options().append(true).create(true).open(path).unwrap();
     for size in [1 << 20, 64 << 10, 4096, 512, 1] {
         while filler.write_all(&vec![1; size]).is_ok() {}
@@ -168,6 +167,27 @@ fn replayed(what: &str, place: &Place) -> bool {
 const THEN_FILL: &str = "cat content; until [ $(wc -c <$0) -eq 65536 ]; do sleep 0.01; done; \
     touch fill; until [ -e filled ]; do sleep 0.01; done; exit 5";
 
+/// Fills what a log is on when it has its bytes, before its records are due.
+#[track_caller]
+pub(crate) fn records_make_it(what: &str, place: &Place, filler: &Path) {
+    let beside = Place::new();
+    std::fs::write(beside.at("content"), noise(70_000)).unwrap();
+    let log = place.at("l").display().to_string();
+    let weir = beside.bare().option("log", &log).option("quota", "64K").option("min-free", "0");
+    let weir = weir.option("receipt", place.at("r.json"));
+    let running = weir.job(&["sh", "-c", THEN_FILL, &log]).spawn();
+    weir_tests::eventually("the log has its bytes", || beside.at("fill").exists());
+    // Twice: what was promised for the first is free again when it is on disk.
+    fill(filler);
+    fill(filler);
+    File::create(beside.at("filled")).unwrap();
+    running.wait().exits(5);
+    assert!(place.read("l") == noise(65_536), "{what}");
+    assert!(place.fact_of("l").expect(what).quota_reached, "{what}");
+    assert_eq!(place.receipt("r.json").capture, Capture::Truncated, "{what}");
+    assert_eq!(place.names(), [".l.truncated.json", "l", "r.json"], "{what}");
+}
+
 #[test]
 fn a_disk_that_is_full_when_the_records_are_due_takes_them() {
     for file_system in [
@@ -182,20 +202,7 @@ fn a_disk_that_is_full_when_the_records_are_due_takes_them() {
         let Some(disk) = Disk::needed("full_at_the_end", file_system, options, &[]) else {
             return;
         };
-        let (name, place, beside) = (file_system.name(), disk.place(), Place::new());
-        std::fs::write(beside.at("content"), noise(70_000)).unwrap();
-        let log = place.at("l").display().to_string();
-        let weir = beside.bare().option("log", &log).option("quota", "64K").option("min-free", "0");
-        let weir = weir.option("receipt", place.at("r.json"));
-        let running = weir.job(&["sh", "-c", THEN_FILL, &log]).spawn();
-        weir_tests::eventually("the log has its bytes", || beside.at("fill").exists());
-        fill(&disk.path().join("filler"));
-        File::create(beside.at("filled")).unwrap();
-        running.wait().exits(5);
-        assert!(place.read("l") == noise(65_536), "{name}");
-        assert!(place.fact_of("l").expect(name).quota_reached, "{name}");
-        assert_eq!(place.receipt("r.json").capture, Capture::Truncated, "{name}");
-        assert_eq!(place.names(), [".l.truncated.json", "l", "r.json"], "{name}");
+        records_make_it(file_system.name(), &disk.place(), &disk.path().join("filler"));
     }
 }
 
@@ -216,107 +223,4 @@ fn a_tmpfs_without_inodes_when_the_records_are_due_takes_them() {
     assert_eq!(place.names(), [".l.truncated.json", "l", "r.json"]);
     assert!(File::create(disk.path().join("one")).is_ok(), "the FIFO's is free again");
     assert!(File::create(disk.path().join("more")).is_err(), "none was to be left");
-}
-
-/// A disk with a subvolume `sub` that may hold two megabytes.
-fn limited(test: &str) -> Option<(Disk, Place)> {
-    if !needs(test, "btrfs") {
-        return None;
-    }
-    let disk = Disk::needed(test, FileSystem::Btrfs, "", &[])?;
-    let sub = disk.path().join("sub");
-    let btrfs = |words: &[&str]| {
-        let mut command = Command::new("btrfs");
-        succeed(command.args(words).arg(if words[0] == "quota" {
-            disk.path()
-        } else {
-            sub.clone()
-        }));
-    };
-    btrfs(&["subvolume", "create"]);
-    btrfs(&["quota", "enable"]);
-    btrfs(&["qgroup", "limit", "2M"]);
-    let place = Place::within(&sub);
-    Some((disk, place))
-}
-
-#[test]
-fn a_quota_group_that_is_met_ends_the_keeping_and_is_told() {
-    let Some((disk, place)) = limited("quota_group") else { return };
-    let beside = Place::new();
-    let content = noise(4 << 20);
-    std::fs::write(beside.at("content"), &content).unwrap();
-    let weir = beside.bare().option("log", place.at("l")).option("quota", "8M");
-    let weir = weir.option("min-free", "0").option("receipt", beside.at("r.json"));
-    let done = weir.sh("cat content; exit 5").run();
-    done.exits(5);
-    let log = place.read("l");
-    assert!(log.len() > 1 << 20 && log == content[..log.len()], "{} bytes", log.len());
-    let receipt = beside.receipt("r.json");
-    assert_eq!(receipt.capture, Capture::Failed(Some(Errno::EDQUOT)));
-    assert_eq!(receipt.counts.kept_bytes, log.len() as u64);
-    assert_eq!(receipt.counts.dropped_bytes, (content.len() - log.len()) as u64);
-    assert_eq!(place.names(), ["l"]);
-    assert_eq!(done.stderr().lines().count(), 1, "{done:?}");
-    drop(disk);
-}
-
-#[test]
-fn a_quota_group_that_is_met_when_the_records_are_due_takes_them() {
-    let Some((disk, place)) = limited("quota_group") else { return };
-    let beside = Place::new();
-    std::fs::write(beside.at("content"), noise(70_000)).unwrap();
-    let log = place.at("l").display().to_string();
-    let weir = beside.bare().option("log", &log).option("quota", "64K").option("min-free", "0");
-    let weir = weir.option("receipt", place.at("r.json"));
-    let running = weir.job(&["sh", "-c", THEN_FILL, &log]).spawn();
-    weir_tests::eventually("the log has its bytes", || beside.at("fill").exists());
-    // Twice: what was promised for the first is free again when it is on disk.
-    fill(&disk.path().join("sub/filler"));
-    fill(&disk.path().join("sub/filler"));
-    File::create(beside.at("filled")).unwrap();
-    running.wait().exits(5);
-    assert!(place.read("l") == noise(65_536));
-    assert!(place.fact().quota_reached);
-    assert_eq!(place.receipt("r.json").capture, Capture::Truncated);
-    assert_eq!(place.names(), [".l.truncated.json", "l", "r.json"]);
-}
-
-#[test]
-fn a_quota_group_that_is_met_already_is_a_refusal_that_leaves_nothing() {
-    let Some((disk, place)) = limited("quota_group") else { return };
-    // Without names, so that closing one frees its room even when the group is full.
-    let taken = || {
-        let mut file = tempfile::tempfile_in(place.path()).unwrap();
-        file.write_all(&noise(64 << 10)).unwrap();
-        file
-    };
-    let mut others: Vec<File> = (0..12).map(|_| taken()).collect();
-    fill(&disk.path().join("sub/filler"));
-    let mut ran_in_the_end = false;
-    while !others.is_empty() {
-        let beside = Place::new();
-        let ran = beside.at("ran");
-        let done = weir(&place).sh(&format!(": >{}; echo hi; exit 3", ran.display())).run();
-        if !ran.exists() {
-            done.refused("capacity-unavailable");
-            assert_eq!(place.names(), [""; 0]);
-            drop(others.pop());
-            continue;
-        }
-        done.exits(3);
-        // The log's own room was not reserved; that of what tells so was.
-        if place.receipt("r.json").capture == Capture::Failed(Some(Errno::EDQUOT)) {
-            assert_eq!(place.names(), ["l", "r.json"], "{done:?}");
-            std::fs::remove_file(place.at("r.json")).unwrap();
-            std::fs::remove_file(place.at("l")).unwrap();
-            drop(others.pop());
-            continue;
-        }
-        ran_in_the_end = true;
-        assert_eq!(place.names(), [".l.truncated.json", "l", "r.json"], "{done:?}");
-        assert!(!place.fact().quota_reached);
-        break;
-    }
-    assert!(ran_in_the_end);
 }

@@ -21,5 +21,7 @@ mod fuse;
 mod fuse_answers;
 mod overlay;
 mod power;
+mod quota_groups;
 mod reserve;
+mod stage;
 mod sweep;
