@@ -6,6 +6,7 @@
 mod planted;
 mod swapped;
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use weir_common::Fact;
@@ -26,6 +27,9 @@ struct Moment {
     call: String,
     nth: usize,
     at: usize,
+    /// The next call removes a name that this one has looked at: nothing can come in
+    /// between for weir to notice, since no system has one call for both.
+    is_blind: bool,
 }
 
 /// One run and its attacker.
@@ -44,21 +48,31 @@ struct Scene<'s> {
 struct Outcome {
     place: Place,
     done: Done,
+    /// The names that the attacker has made, with what they led to.
+    planted: Vec<Named>,
     /// Whether the log was proven to be intact before the attacker struck.
     proven: bool,
 }
 
+/// A name, and the inode, mode and owner of what it leads to.
+type Named = (String, u64, u32, u32);
+
 impl Scene<'_> {
-    /// Makes the attack at every moment of a run, and has each outcome looked at.
-    fn sweep(&self, judge: impl Fn(&Outcome)) {
+    /// Makes the attack at every moment of a run, and looks at each outcome.
+    fn sweep(&self) {
         let (moments, proof_at) = self.moments();
         assert!(moments.len() > 20, "{moments:?}");
+        let mut planted = 0;
         for moment in &moments {
             let outcome = self.strike(moment, moment.at >= proof_at);
-            outcome.must_be_sound(&format!("{} at {moment:?}", self.attack));
-            judge(&outcome);
+            let context = format!("{} at {moment:?}", self.attack);
+            outcome.must_be_sound(&context);
+            if !moment.is_blind {
+                outcome.must_have_left_what_was_planted(&context);
+            }
+            planted += outcome.planted.len();
         }
-        println!("{} moments: {}", moments.len(), self.attack);
+        println!("{} moments, {planted} names planted: {}", moments.len(), self.attack);
     }
 
     fn place(&self) -> Place {
@@ -87,7 +101,8 @@ impl Scene<'_> {
         let moment = |(at, line): (usize, &&str)| {
             let call = name(line);
             let nth = calls[..=at].iter().filter(|before| name(before) == call).count();
-            Moment { call, nth, at }
+            let is_blind = calls.get(at + 1).is_some_and(|next| next.starts_with("unlinkat("));
+            Moment { call, nth, at, is_blind }
         };
         let proof = |line: &&str| line.starts_with("newfstatat(") && line.contains(", \"l\", ");
         let proof_at = calls.iter().rposition(proof).expect("the log is looked at");
@@ -103,23 +118,46 @@ impl Scene<'_> {
             trace.contains("stopped by SIGSTOP")
         };
         eventually("weir is stopped, or has ended", || stopped() || !running.runs());
+        let mut planted = Vec::new();
         if stopped() {
             let strace = running.pid();
             let children = format!("/proc/{strace}/task/{strace}/children");
             let weir = std::fs::read_to_string(children).unwrap();
-            let mut shell = Command::new(self.attacker.first().unwrap_or(&"sh"));
-            let rest = self.attacker.iter().skip(1).copied();
-            let words = match self.attacker {
-                [] => vec!["-c", self.attack],
-                _ => rest.chain(["sh", "-c", self.attack]).collect(),
-            };
-            shell.args(words).current_dir(place.path()).stderr(Stdio::null());
-            shell.status().unwrap();
+            let before = named(&place);
+            self.attack(&place);
+            planted = named(&place).into_iter().filter(|one| !before.contains(one)).collect();
+            planted.retain(|one| !self.is_weirs_by_right(one));
             weir_tests::send("CONT", weir.trim().parse().unwrap());
         }
         let done = running.wait();
-        Outcome { place, done, proven }
+        Outcome { place, done, planted, proven }
     }
+
+    fn attack(&self, place: &Place) {
+        let words = [self.attacker, &["sh", "-c", self.attack]].concat();
+        let mut shell = Command::new(words[0]);
+        shell.args(&words[1..]).current_dir(place.path()).stderr(Stdio::null());
+        // What cannot be done at this moment is no attack.
+        shell.status().unwrap();
+    }
+
+    /// Whether weir may take it for what a killed start of the same user has left, or
+    /// rightly writes to it.
+    fn is_weirs_by_right(&self, (name, _, mode, _): &Named) -> bool {
+        let (is_fifo, is_file) = (mode & 0o170000 == 0o010000, mode & 0o170000 == 0o100000);
+        let own = self.attacker.is_empty();
+        own && (name == ".l.fifo" && is_fifo || name == ".l.truncated.tmp" && is_file)
+    }
+}
+
+/// What there is.
+fn named(place: &Place) -> Vec<Named> {
+    let names = place.names().into_iter().map(|name| name.trim_end_matches('/').to_owned());
+    let look = |name: String| {
+        let status = place.at(&name).symlink_metadata().ok()?;
+        Some((name, status.ino(), status.mode(), status.uid()))
+    };
+    names.filter_map(look).collect()
 }
 
 impl Outcome {
@@ -132,11 +170,20 @@ impl Outcome {
             true => assert_eq!(done.code(), Some(125), "{context}"),
             false => assert_eq!(done.code(), Some(7), "{context}"),
         }
-        assert_eq!(place.read("victim"), SAFE.as_bytes(), "{context}");
+        for name in ["victim", "theirs"] {
+            assert_eq!(place.read(name), SAFE.as_bytes(), "{context}");
+        }
         assert_eq!(place.mode("victim"), 0o644, "{context}");
         if let Some(fact) = published(&place.at(".l.truncated.json")) {
             assert!(!fact.quota_reached, "{context}");
             self.must_be_complete(&fact, &context);
+        }
+    }
+
+    fn must_have_left_what_was_planted(&self, attack: &str) {
+        let now = named(&self.place);
+        for one in &self.planted {
+            assert!(now.contains(one), "{attack}: {one:?} is gone: {now:?} {:?}", self.done);
         }
     }
 
@@ -161,9 +208,11 @@ fn published(path: &Path) -> Option<Fact> {
     is_file.then(|| Fact::read(path).ok().flatten()).flatten()
 }
 
-/// A place with something to lose.
+/// A place with something to lose: a file that only its owner may write, and another.
 fn with_victim(place: &Place) {
-    std::fs::write(place.at("victim"), SAFE).unwrap();
+    for name in ["victim", "theirs"] {
+        std::fs::write(place.at(name), SAFE).unwrap();
+    }
     place.set_mode("victim", 0o644);
 }
 

@@ -1,7 +1,6 @@
 //! A shared sticky directory, such as `/tmp`, in which another user plants names.
 
-use super::{SAFE, Scene, possible, with_victim};
-use std::os::unix::fs::MetadataExt;
+use super::{Scene, possible, with_victim};
 use weir_tests::Place;
 
 /// Whom weir runs as (strace wants a name), and who attacks.
@@ -12,7 +11,6 @@ const ATTACKER: [&str; 4] = ["setpriv", "--reuid=1", "--regid=1", "--clear-group
 /// another that anybody may write.
 fn shared(place: &Place) {
     with_victim(place);
-    std::fs::write(place.at("theirs"), SAFE).unwrap();
     for name in ["victim", "theirs", "."] {
         std::os::unix::fs::chown(place.at(name), Some(65534), Some(65534)).unwrap();
     }
@@ -21,26 +19,13 @@ fn shared(place: &Place) {
     std::fs::write(place.at("trace"), "").unwrap();
 }
 
-/// Plants a name at every moment of a run, where it is free, and checks that it stays the
-/// planter's.
+/// Plants a name at every moment of a run, where it is free.
 fn plant(test: &str, name: &str, command: &str) {
     if !possible(test) {
         return;
     }
-    // What fails because the name is taken by weir's own has planted nothing.
-    let attack = format!("{command} {name} && stat -c '%d %i %f %u' {name} >planted");
-    let scene = Scene { attacker: &ATTACKER, user: &USER, prepare: &shared, attack: &attack };
-    scene.sweep(|outcome| {
-        let place = &outcome.place;
-        assert_eq!(place.read("theirs"), SAFE.as_bytes(), "{attack}");
-        let planted = std::fs::read_to_string(place.at("planted")).unwrap_or_default();
-        if planted.is_empty() {
-            return;
-        }
-        let now = place.at(name).symlink_metadata().unwrap_or_else(|why| panic!("{attack}: {why}"));
-        let (device, inode, mode, owner) = (now.dev(), now.ino(), now.mode(), now.uid());
-        assert_eq!(planted, format!("{device} {inode} {mode:x} {owner}\n"), "{attack}");
-    });
+    let attack = format!("{command} {name}");
+    Scene { attacker: &ATTACKER, user: &USER, prepare: &shared, attack: &attack }.sweep();
 }
 
 macro_rules! plants {

@@ -6,7 +6,7 @@ use super::{Scene, possible, with_victim};
 fn swap(test: &str, attack: &str) {
     if possible(test) {
         let scene = Scene { attacker: &[], user: &[], prepare: &with_victim, attack };
-        scene.sweep(|_| {});
+        scene.sweep();
     }
 }
 
