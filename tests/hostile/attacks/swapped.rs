@@ -24,6 +24,7 @@ swaps! {
     log_linked_elsewhere: "ln l elsewhere"
     log_swapped_for_a_file: "rm -f l; echo strange >l"
     log_swapped_for_its_copy: "cp -p l copy && mv copy l"
+    log_swapped_for_another_of_its_length: "test -f l && tr a-z A-Z <l >other && mv other l"
     log_swapped_for_a_symlink: "rm -f l; ln -s victim l"
     log_swapped_for_a_dangling_symlink: "rm -f l; ln -s nowhere l"
     log_swapped_for_a_hard_link: "ln -f victim l"
