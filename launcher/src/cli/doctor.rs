@@ -59,9 +59,9 @@ pub(super) fn read(words: impl Iterator<Item = OsString>) -> Result<Request, Ref
         let refusal = args.refuse(Code::Usage, Name::Root);
         return Err(refusal.because("it excludes a directory of logs that are named by --log"));
     }
-    let has_directory = directory.is_some();
-    args.add_environment(|name| is_heeded(name) && !(has_directory && name == Name::Root));
-    if !has_directory && args.value(Name::Root).is_none() {
+    args.add_environment(is_heeded);
+    // A directory that was named wins over a root that a variable names.
+    if directory.is_none() && args.value(Name::Root).is_none() {
         let refusal = Refusal::new(Code::Usage, "no directory given");
         return Err(refusal.hint("weir doctor DIR, or weir doctor --root DIR"));
     }
