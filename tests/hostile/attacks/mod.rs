@@ -24,6 +24,8 @@ const CALLS: &str = "openat,newfstatat,fstat,fstatfs,flock,fchmod,mknodat,linkat
 /// Behind the n-th call of this name, and how many calls before it that was.
 #[derive(Clone, Debug)]
 struct Moment {
+    /// As strace has written it down.
+    line: String,
     call: String,
     nth: usize,
     at: usize,
@@ -102,7 +104,7 @@ impl Scene<'_> {
             let call = name(line);
             let nth = calls[..=at].iter().filter(|before| name(before) == call).count();
             let is_blind = calls.get(at + 1).is_some_and(|next| next.starts_with("unlinkat("));
-            Moment { call, nth, at, is_blind }
+            Moment { line: (*line).to_owned(), call, nth, at, is_blind }
         };
         let proof = |line: &&str| line.starts_with("newfstatat(") && line.contains(", \"l\", ");
         let proof_at = calls.iter().rposition(proof).expect("the log is looked at");

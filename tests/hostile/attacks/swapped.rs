@@ -49,3 +49,18 @@ swaps! {
         "for name in l .l.fifo .l.truncated.json .l.truncated.tmp r.json; do
             rm -f $name; ln -s victim $name; done"
 }
+
+#[test]
+fn log_swapped_between_its_opening_and_its_lock() {
+    if !possible("log_swapped_between") {
+        return;
+    }
+    // What weir would hold then is a file that nobody finds any more.
+    for attack in ["rm l", "mv l moved", "mv l moved; cp moved l", "cp l other && mv other l"] {
+        let scene = Scene { attacker: &[], user: &[], prepare: &with_victim, attack };
+        let (moments, _) = scene.moments();
+        let opens = |line: &str| line.starts_with("openat(") && line.contains(", \"l\", ");
+        let opened = moments.iter().find(|moment| opens(&moment.line)).expect("it is opened");
+        scene.strike(opened, false).done.refused("log-busy");
+    }
+}
