@@ -261,6 +261,19 @@ mod tests {
     }
 
     #[test]
+    fn a_receipt_of_a_nameless_errno_is_read_back() {
+        let nameless = Errno::from_raw(524);
+        for receipt in [
+            receipt(JobEnd::NeverStarted(nameless), Capture::Complete),
+            receipt(JobEnd::Ended(End::Code(0)), Capture::Failed(Some(nameless))),
+        ] {
+            assert!(text(&receipt).contains("Error\":\"EUNKNOWN\""));
+            let read = Receipt::decode(&receipt.encode());
+            assert_eq!(read.as_ref().map(Receipt::encode), Ok(receipt.encode()));
+        }
+    }
+
+    #[test]
     fn what_no_weir_writes_is_not_read() {
         let good = text(&receipt(JobEnd::Ended(End::Code(0)), Capture::Complete));
         let wrong = [

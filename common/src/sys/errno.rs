@@ -63,10 +63,12 @@ impl Errno {
         known.map_or("EUNKNOWN", |(_, name)| name)
     }
 
-    /// The errno with this symbolic name, if Linux defines it.
+    /// The errno with this symbolic name, if Linux defines it. `"EUNKNOWN"` is read too, as
+    /// the number 0: a record may carry it.
     pub fn from_name(name: &str) -> Option<Errno> {
         let known = NAMES.iter().find(|(_, known)| *known == name);
-        known.map(|(raw, _)| Errno(*raw))
+        let nameless = (name == Errno(0).name()).then_some(Errno(0));
+        known.map(|(raw, _)| Errno(*raw)).or(nameless)
     }
 
     /// The calling thread's errno, right after a C function failed.
@@ -121,6 +123,14 @@ mod tests {
             assert_eq!(Errno::from_name(name), Some(Errno(*raw)));
             assert_eq!(Errno(*raw).name(), *name);
         }
+    }
+
+    #[test]
+    fn what_is_written_for_a_nameless_number_is_read() {
+        // ENOTSUPP, which the kernel keeps to itself, and network file systems let out.
+        let read = Errno::from_name(Errno::from_raw(524).name());
+        assert_eq!(read.map(Errno::name), Some("EUNKNOWN"));
+        assert_eq!(Errno::from_name("ENOPE"), None);
     }
 
     #[test]
