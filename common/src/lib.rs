@@ -34,6 +34,8 @@ mod canonical;
 mod fact;
 mod ids;
 mod names;
+#[cfg(test)]
+mod properties;
 mod publication;
 mod reading;
 mod receipt;

@@ -4,6 +4,8 @@ mod args;
 mod doctor;
 mod help;
 mod options;
+#[cfg(test)]
+mod properties;
 mod ql3;
 
 pub(crate) use args::Args;
