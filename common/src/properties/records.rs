@@ -36,10 +36,11 @@ fn number() -> impl Strategy<Value = u64> {
 
 /// A quota, whether it was reached, and counts that go together.
 fn counts() -> impl Strategy<Value = (Quota, bool, Counts)> {
-    let quota = 65_536u64..=1 << 30;
-    (quota, any::<bool>(), number(), number(), number()).prop_map(
-        |(quota, reached, start, end, dropped)| {
-            let end = if reached { quota } else { end % (quota + 1) };
+    let quota = prop_oneof![Just(65_536u64), Just(1 << 30), 65_536u64..=1 << 30];
+    let full = any::<[bool; 2]>();
+    (quota, full, number(), number(), number()).prop_map(
+        |(quota, [reached, is_full], start, end, dropped)| {
+            let end = if reached || is_full { quota } else { end % (quota + 1) };
             let start_bytes = start % (end + 1);
             let dropped_bytes = if reached { dropped.max(1) } else { 0 };
             let counts = Counts { start_bytes, kept_bytes: end - start_bytes, dropped_bytes };

@@ -28,7 +28,8 @@ fn a_size_is_what_the_oracle_says() {
             .prop_map(|(step, shift)| ((u64::MAX >> shift) - 1 + step.min(1)).to_string())
             .boxed(),
     ];
-    let sizes = (digits, "([kKmMgGtTPEZYRQ](iB|B)?|b)?").prop_map(|(digits, unit)| digits + &unit);
+    let sizes = (digits, "([kKmMgGtTPEZYRQ](iB|B)?|b|[A-Za-z]{1,3})?")
+        .prop_map(|(digits, unit)| digits + &unit);
     let sizes = sizes.boxed();
     let input = prop_oneof![3 => sizes.clone(), 3 => edited_text(sizes), 1 => any::<String>()];
     for_all(10_000, input, |text| {

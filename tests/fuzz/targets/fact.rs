@@ -11,7 +11,7 @@ use weir_common::Fact;
 const FACTS: [&str; 3] = [
     "{\"schemaVersion\":2,\"runId\":\"r\",\"attemptId\":\"a\",\
      \"logArtifactId\":\"local-dda1f107bf886c0711a682f236ea72\",\"maximumBytes\":65536,\
-     \"quotaReached\":false,\"observedAtMs\":1,\"startBytes\":2,\"keptBytes\":3,\"droppedBytes\":0}",
+     \"quotaReached\":false,\"observedAtMs\":1,\"startBytes\":2,\"keptBytes\":65534,\"droppedBytes\":0}",
     "{\"schemaVersion\":2,\"runId\":\"A.b_c:d-9\",\"attemptId\":\"0\",\
      \"logArtifactId\":\"wlog-0123456789abcdef0123456789abcd\",\"maximumBytes\":1073741824,\
      \"quotaReached\":true,\"observedAtMs\":18446744073709551615,\"startBytes\":0,\

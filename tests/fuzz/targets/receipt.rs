@@ -12,7 +12,7 @@ use weir_common::{CallbackToken, Errno, RECEIPT_V1_BYTES_MAX, Receipt, ReceiptV1
 const RECEIPTS: [&str; 4] = [
     "{\"schemaVersion\":2,\"runId\":\"r\",\"attemptId\":\"a\",\
      \"logArtifactId\":\"local-dda1f107bf886c0711a682f236ea72\",\"startedAtMs\":10,\
-     \"finishedAtMs\":10,\"exitCode\":null,\"signal\":11,\"coreDumped\":true,\
+     \"finishedAtMs\":10,\"exitCode\":null,\"signal\":64,\"coreDumped\":true,\
      \"startError\":null,\"capture\":\"failed\",\"startBytes\":1,\"keptBytes\":2,\
      \"droppedBytes\":3,\"captureError\":\"ENOSPC\",\"userMs\":4,\"systemMs\":5,\
      \"maxRssBytes\":6}",

@@ -30,8 +30,14 @@ fn word() -> impl Strategy<Value = OsString> {
 fn option_word() -> impl Strategy<Value = OsString> {
     let longs: Vec<&str> = OPTIONS.iter().map(|one| one.long).collect();
     let attached = prop_oneof![Just(None), word().prop_map(Some)];
-    let option = (select(longs), attached).prop_map(|(long, value)| joined(long, value.as_deref()));
-    prop_oneof![3 => option, 1 => word()]
+    let option =
+        (select(longs), attached).prop_map(|(long, value)| joined(long, value.as_deref())).boxed();
+    // A name that is not whole is none, however clear what it would be.
+    let part = option.clone().prop_map(|word| {
+        let bytes = word.as_bytes();
+        OsStr::from_bytes(&bytes[..bytes.len().saturating_sub(1)]).to_owned()
+    });
+    prop_oneof![8 => option, 1 => part, 3 => word()]
 }
 
 fn joined(long: &str, value: Option<&OsStr>) -> OsString {
