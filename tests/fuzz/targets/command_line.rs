@@ -36,11 +36,12 @@ static OPTIONS: LazyLock<[Vec<String>; 2]> = LazyLock::new(|| {
 });
 
 /// Words, one after the other with NUL bytes between, which no word can have.
-const LINES: [&str; 7] = [
+const LINES: [&str; 8] = [
     "run\0--log=f\0--quota\x0064K\0--\0sh\0-c\0echo \"$0\"\0--\0-h",
     "run\0--root\0d\0--run-id=r\0--attempt-id=a\0--profile=edge\0--tee\0cat\0-",
     "run\0--log\0-\0--grace\x002s\0--after-exit=kill\0--signal-scope=group\0--quiet=no\0a\0--b",
     "run\0--log=f\0--shell\0exit 3\0--sync=none\0--stdin=null\0--receipt=r\0--min-free=0",
+    "run\0--tee\0--quota=1M\0--log=f\0--quota\x0064K\0--tee=no\0--log\0g\0true",
     "doctor\0--json\0--quota=1M\0--reserve\0d",
     "ql3\0argv\0cat\0-",
     "ql3\0shell",
