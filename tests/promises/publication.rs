@@ -138,7 +138,7 @@ fn syncs_come_in_the_promised_order() {
     let place = Place::new();
     let Some(done) = with_faults("syncs_come_in_order", &place, &[]) else { return };
     done.exits(0);
-    // Log data; then for each record its content, its name, its directory.
+    // Log data; then for each record its content, its name, its link, its directory.
     let trace = trace(&place);
     let steps: Vec<&str> = trace
         .lines()
@@ -147,13 +147,13 @@ fn syncs_come_in_the_promised_order() {
             ["fdatasync(", "fsync(", "linkat("].into_iter().find(|call| line.contains(call))
         })
         .collect();
-    let record = ["fsync(", "linkat(", "fsync("];
+    let record = ["fsync(", "linkat(", "fsync(", "fsync("];
     assert_eq!(steps, [&["fdatasync("][..], &record, &record].concat(), "{trace}");
 }
 
 #[test]
 fn less_is_synced_when_less_is_asked_for() {
-    for (sync, calls) in [("records", 4), ("none", 0)] {
+    for (sync, calls) in [("records", 6), ("none", 0)] {
         let place = Place::new();
         let every = "fsync,fdatasync,sync_file_range,syncfs,sync,msync";
         let Some(weir) = traced("less_is_synced", &place, every, &[]) else { return };

@@ -219,7 +219,8 @@ impl<'d> Draft<'d> {
     }
 
     /// Makes `bytes` the record and gives it its name, in this order: the content, on
-    /// disk; the name; the directory, on disk.
+    /// disk; the name; where the draft had none, the link that counts it, on disk; the
+    /// directory, on disk.
     pub fn publish(
         mut self,
         name: &OsStr,
@@ -240,6 +241,12 @@ impl<'d> Draft<'d> {
             },
         }
         if durability == Durability::Synced {
+            if matches!(self.way, Way::Unnamed(_)) {
+                // On disk it has no link yet. Without a journal (ext2) the directory alone
+                // would name a file that counts as deleted after a power cut. And before the
+                // directory: a name on disk must never be one of such a file.
+                files::sync_all(&self.file).map_err(PublishError::Directory)?;
+            }
             files::sync_all(self.directory).map_err(PublishError::Directory)?;
         }
         Ok(Published::Ours)

@@ -58,8 +58,17 @@ struct Records {
 
 impl Records {
     fn read(attempt: Attempt, under: &Path) -> Records {
-        let receipt = attempt.receipt(under).and_then(|path| std::fs::read(path).ok());
-        Records { fact: std::fs::read(attempt.fact(under)).ok(), receipt }
+        let receipt = attempt.receipt(under).and_then(|path| content(&path));
+        Records { fact: content(&attempt.fact(under)), receipt }
+    }
+}
+
+/// What a file holds. Without a journal a name may lead to what its inode was before, such
+/// as a FIFO, which would be waited for: that holds nothing.
+fn content(path: &Path) -> Option<Vec<u8>> {
+    match std::fs::symlink_metadata(path).ok()?.is_file() {
+        true => std::fs::read(path).ok(),
+        false => Some(Vec::new()),
     }
 }
 
@@ -126,7 +135,7 @@ impl Seen {
                 self.false_records.push(format!("{which}: {why}"));
             }
             let (log, _) = attempt.end();
-            let is_short = std::fs::read(attempt.log(under)).ok() != Some(log);
+            let is_short = content(&attempt.log(under)) != Some(log);
             if is_short && (found.fact.is_some() || found.receipt.is_some()) {
                 self.short_logs.push(which);
             }
