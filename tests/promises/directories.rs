@@ -385,3 +385,32 @@ fn a_new_directory_is_on_disk_before_the_job_starts() {
         }
     }
 }
+
+#[test]
+fn a_directory_that_another_has_made_meanwhile_is_put_on_disk_too() {
+    let test = "a_directory_that_another_has_made_meanwhile";
+    if !needs_root(test) || !weir_tests::needs(test, "strace") {
+        return;
+    }
+    let place = Place::new();
+    let trace = || String::from_utf8_lossy(&std::fs::read(place.at("trace")).unwrap()).into_owned();
+    let weir = place.bare().option("log", "l").option("min-free", "0");
+    let weir = weir.option("attempt-id", "xx").option("receipt-root", "receipts").sh("echo hi");
+    let delay = "inject=fstatfs:delay_exit=2000000:when=1";
+    let calls = "trace=fstatfs,fsync,execve,mkdirat";
+    let under = ["strace", "-f", "-qq", "-y", "-o", "trace", "-e", calls, "-e", delay];
+    let running = weir.under(&under).spawn();
+    weir_tests::eventually("it has looked", || {
+        place.at("trace").exists() && trace().contains("fstatfs(")
+    });
+    // As another start that syncs nothing makes it.
+    std::fs::create_dir(place.at("receipts")).unwrap();
+    place.set_mode("receipts", 0o700);
+    running.wait().exits(0);
+    let trace = trace();
+    assert!(!trace.contains("\"receipts\", 0"), "it has made it itself: {trace}");
+    let (before, _) = trace.rsplit_once("execve(").unwrap();
+    let name = format!("<{}>)", place.path().display());
+    let synced = before.lines().any(|line| line.contains("fsync(") && line.contains(&name));
+    assert!(synced, "{trace}");
+}

@@ -68,9 +68,10 @@ impl Site<'_> {
             // Whoever has made it: it was not there when this start looked first.
             if made || at > self.found.len() {
                 directory.note_new(parent, name)?;
-            }
-            if made && durability == Durability::Synced {
-                directory.sync_name()?;
+                // Whoever has made it may not have come that far, or syncs nothing.
+                if durability == Durability::Synced {
+                    directory.sync_name()?;
+                }
             }
             if let Some(None) = held {
                 return Ok(None);
