@@ -77,7 +77,7 @@ impl Machine {
         qemu.args(["-M", "pc,accel=tcg", "-m", "256"]);
         qemu.args(["-display", "none", "-no-reboot", "-serial", "stdio"]);
         qemu.arg("-kernel").arg(kernel("kernel")).arg("-initrd").arg(kernel("initrd"));
-        qemu.args(["-append", "console=ttyS0 panic=-1 quiet"]);
+        qemu.args(["-append", "console=ttyS0 panic=-1 quiet no_timer_check lpj=4000000"]);
         let drive = format!("id=d,file={},format=raw,if=none,cache=writeback", disk.display());
         qemu.args(["-drive", &drive, "-device", "virtio-blk-pci,drive=d"]);
         let mut emulator = qemu.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
