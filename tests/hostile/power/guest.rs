@@ -17,7 +17,7 @@ const ATTEMPTS: u32 = 100;
 
 /// An emulated machine may hang while it boots: it is started again then, which counts
 /// for nothing.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the machine runs: `attempt NUMBER CODE RECORDS WORD...`. An attempt is done when
 /// weir has ended as its job has, and has published all records.
