@@ -218,6 +218,42 @@ fn what_a_run_would_start_without_is_a_warning() {
 }
 
 #[test]
+fn what_there_is_no_space_for_is_not_allocated() {
+    let place = Place::new();
+    for option in ["--json", "--reserve"] {
+        let words = ["--json", option, "--min-free", "1T", "."];
+        let (exit, report, _) = doctor(&place, &[], &words);
+        assert_eq!(exit, 1, "{report}");
+        let mut expected = ALL_IS_WELL.to_vec();
+        expected[1] = "space refused capacity-unavailable";
+        expected[8] = "would start false";
+        // A log that others write may need what is left.
+        expected.remove(7);
+        assert_eq!(verdicts(&report), expected, "{option}");
+    }
+}
+
+#[test]
+fn only_what_is_to_be_put_on_disk_is() {
+    if !needs("only_what_is_to_be_put_on_disk", "strace") {
+        return;
+    }
+    let place = Place::new();
+    for (sync, fault, said) in [
+        ("full", "fdatasync", "warning  there would be no fact: No space left on device"),
+        ("full", "fsync", "warning  a power cut may take facts: No space left on device"),
+        ("records", "fdatasync", "warning  of records only: a power cut may take logs"),
+    ] {
+        let fault = format!("inject={fault}:error=ENOSPC");
+        let under = failing("trace=fdatasync,fsync", &[&fault]);
+        let words = ["--min-free", "0", "--sync", sync, "."];
+        let (exit, report, _) = doctor(&place, &under, &words);
+        assert_eq!(exit, 0, "{report}");
+        assert!(report.contains(&format!("\nsync               {said}\n")), "{report}");
+    }
+}
+
+#[test]
 fn the_variables_of_runs_are_heeded_and_the_words_win() {
     let place = Place::new();
     std::fs::create_dir(place.at("root")).unwrap();
@@ -245,6 +281,15 @@ fn words_that_make_no_sense_are_refused() {
         (&[][..], "no directory given\nhint: weir doctor DIR, or weir doctor --root DIR\n"),
         (&["a", "b"], "a second directory b\nhint: one at a time\n"),
         (&["--tee", "a"], "unknown option --tee\nhint: weir doctor --help lists the options\n"),
+        (
+            &["--json=yes", "a"],
+            "unexpected argument for option '--json': \"yes\"\n\
+             hint: weir doctor --help lists the options\n",
+        ),
+        (
+            &["a", "--quota"],
+            "missing argument for option '--quota'\nhint: weir doctor --help lists the options\n",
+        ),
         (
             &["--root", "r", "a"],
             "--root r: it excludes a directory of logs that are named by --log\n",

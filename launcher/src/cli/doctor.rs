@@ -19,6 +19,8 @@ pub(super) const HEEDED: [Name; 8] = [
     Name::Sync,
 ];
 
+const HINT: &str = "weir doctor --help lists the options";
+
 /// What is to be examined, and how that is told.
 pub(crate) struct Examination {
     /// The options of the runs that are meant for it.
@@ -39,13 +41,14 @@ pub(crate) enum Form {
 pub(super) fn read(words: impl Iterator<Item = OsString>) -> Result<Request, Refusal> {
     let (mut args, mut directory, mut form) = (Args::none(), None, Form::Table);
     let mut parser = lexopt::Parser::from_args(words);
-    while let Some(arg) = parser.next().map_err(syntax)? {
+    while let Some(arg) = parser.next().map_err(|error| syntax(error).hint(HINT))? {
         match arg {
             Arg::Long("help") | Arg::Short('h') => return Ok(Request::Print(help::doctor())),
             Arg::Long("json") => form = Form::Json,
             Arg::Long(long) => {
                 let spec = OPTIONS.iter().find(|one| one.long == long && is_heeded(one.name));
-                args.take(spec.ok_or_else(|| unknown(&format!("--{long}")))?, &mut parser)?;
+                let spec = spec.ok_or_else(|| unknown(&format!("--{long}")))?;
+                args.take(spec, &mut parser).map_err(|refusal| refusal.hint(HINT))?;
             }
             Arg::Short(short) => return Err(unknown(&format!("-{short}"))),
             Arg::Value(word) if directory.is_none() => directory = Some(word),
@@ -73,6 +76,5 @@ fn is_heeded(name: Name) -> bool {
 }
 
 fn unknown(option: &str) -> Refusal {
-    let refusal = Refusal::new(Code::Usage, format!("unknown option {option}"));
-    refusal.hint("weir doctor --help lists the options")
+    Refusal::new(Code::Usage, format!("unknown option {option}")).hint(HINT)
 }

@@ -133,7 +133,9 @@ fn try_out(
         findings.add("receipt", Verdict::Refused(refusal));
     }
     let asked_for = captured.plan.allocation();
-    if let (Some(log), Allocation::Ahead) = (&log, asked_for) {
+    // Others may need the room more than a run that would not get as far as this: a log that
+    // is being written, first of all.
+    if let (Some(log), Allocation::Ahead, true) = (&log, asked_for, findings.would_start()) {
         findings.note("reserve", log.reserve(), |()| "allocated".to_owned());
     }
     let mut records = Vec::new();
@@ -146,7 +148,7 @@ fn try_out(
     let _fifo = findings.note("fifo", Fifo::create(captured), |_| opened.to_owned());
     let Some(log) = log else { return };
     findings.add("sync", durability(plan.sync, &log, captured.directory));
-    if asked_for == Allocation::AsWritten {
+    if asked_for == Allocation::AsWritten && findings.would_start() {
         // The last of all: what it takes may not be free again at once.
         let verdict = match log.allocate() {
             Ok(()) => Verdict::Fine("could be allocated ahead".to_owned()),
@@ -161,11 +163,18 @@ fn durability(sync: Sync, log: &Log<'_>, directory: &Directory) -> Verdict {
     if sync == Sync::None {
         return Verdict::Warning("not asked for: a power cut may take facts and logs".to_owned());
     }
-    match log.sync().and_then(|()| files::sync_all(directory)) {
-        Err(errno) => Verdict::Warning(format!("there would be no fact: {errno}")),
-        Ok(()) if file_system::is_in_memory(directory) => {
+    if sync == Sync::Full {
+        if let Err(errno) = log.sync() {
+            return Verdict::Warning(format!("there would be no fact: {errno}"));
+        }
+    }
+    match (files::sync_all(directory), sync) {
+        // By then it has its name.
+        (Err(errno), _) => Verdict::Warning(format!("a power cut may take facts: {errno}")),
+        (Ok(()), _) if file_system::is_in_memory(directory) => {
             Verdict::Warning("in memory: a power cut takes everything".to_owned())
         }
-        Ok(()) => Verdict::Fine("log and directory".to_owned()),
+        (Ok(()), Sync::Full) => Verdict::Fine("log and directory".to_owned()),
+        (Ok(()), _) => Verdict::Warning("of records only: a power cut may take logs".to_owned()),
     }
 }
