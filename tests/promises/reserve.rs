@@ -70,6 +70,21 @@ fn the_background_drainer_gives_it_back_at_the_true_end() {
 }
 
 #[test]
+fn it_is_given_back_before_there_is_a_fact() {
+    if !weir_tests::needs("it_is_given_back_before_there_is_a_fact", "strace") {
+        return;
+    }
+    let place = Place::new();
+    let under = ["strace", "-f", "-qq", "-o", "trace", "-e", "trace=ftruncate,linkat"];
+    place.weir().flag("reserve").under(&under).sh("printf 12345").run().exits(0);
+    let trace = String::from_utf8(place.read("trace")).unwrap();
+    let at = |call: &str| trace.lines().position(|line| line.contains(call));
+    // Whoever sees the fact may count on a log that nobody changes any more.
+    let (given_back, named) = (at(", 5)"), at("\".l.truncated.json\""));
+    assert!(given_back.expect("a cut") < named.expect("a name"), "{trace}");
+}
+
+#[test]
 fn a_refusal_gives_back_what_it_had_reserved_for_a_log_that_stays() {
     let script = format!(
         "{SECTORS}printf 12345 >small/l; mkdir small/.l.fifo
