@@ -1,8 +1,8 @@
 //! Room on disk behind the end of a file: allocated ahead, and given back.
 
 use super::errno::Errno;
+use super::limits::{self, FILE_BYTES};
 use rustix::fs::{self, FallocateFlags};
-use rustix::process::{self, Resource, Rlimit};
 use std::os::fd::AsFd;
 
 /// Allocates the next `bytes` behind a file that has `length` already, which stays so
@@ -29,12 +29,12 @@ pub fn allocate(file: impl AsFd, length: u64, bytes: u64) -> Result<(), Errno> {
 /// of file sizes only when it lengthens, and under the same lock. Nothing else in this
 /// process may write to a file meanwhile.
 pub fn give_back(file: impl AsFd, length: u64) -> Result<(), Errno> {
-    let limit = process::getrlimit(Resource::Fsize);
-    let nothing_longer = Rlimit { current: Some(0), ..limit };
-    process::setrlimit(Resource::Fsize, nothing_longer)?;
+    let before = limits::get(FILE_BYTES)?;
+    limits::set(FILE_BYTES, before.with_soft(0))?;
     let cut = fs::ftruncate(file, length);
-    // It was the limit before, and is within the hard one.
-    let _ = process::setrlimit(Resource::Fsize, limit);
+    // Twice: with the limit of nothing, weir could not even say what has gone wrong.
+    let restore = || limits::set(FILE_BYTES, before);
+    restore().or_else(|_| restore())?;
     Ok(cut?)
 }
 
@@ -49,7 +49,7 @@ mod tests {
         signals::block(SignalSet::ALL);
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(b"short").expect("written");
-        let limit = || process::getrlimit(Resource::Fsize).current;
+        let limit = || limits::get(FILE_BYTES).map(limits::Values::soft);
         let before = limit();
         assert_eq!(give_back(&file, 6), Err(Errno::EFBIG));
         assert_eq!(file.metadata().expect("its status").len(), 5);

@@ -2,6 +2,7 @@
 
 use super::errno::Errno;
 use super::files;
+use super::limits::{self, DESCRIPTORS};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 /// The first descriptor behind the standard three.
@@ -54,8 +55,8 @@ fn listed() -> Option<Vec<RawFd>> {
 }
 
 fn limit() -> RawFd {
-    let soft = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    soft.and_then(|soft| RawFd::try_from(soft).ok()).unwrap_or(RawFd::MAX)
+    let soft = limits::get(DESCRIPTORS).map(limits::Values::soft);
+    soft.ok().and_then(|soft| RawFd::try_from(soft).ok()).unwrap_or(RawFd::MAX)
 }
 
 /// Puts `/dev/null` in the place of a descriptor, whose number stays in use. Where there

@@ -7,6 +7,7 @@ pub mod file_system;
 pub mod files;
 pub mod heap;
 pub mod inherited;
+mod limits;
 pub mod links;
 pub mod memory;
 pub mod process;

@@ -125,19 +125,27 @@ struct New {
 /// Removes a new directory, if it is still this very one, as weir makes it, empty, and
 /// nobody else's.
 fn remove(file: &OwnedFd, parent: &OwnedFd, name: &OsStr, hold: Hold) {
+    // Twice: what cannot be looked at for a moment must not stay for that.
+    for _ in 0..2 {
+        if may_remove(file, parent, name, hold) && files::remove_directory_at(parent, name).is_ok()
+        {
+            return;
+        }
+    }
+}
+
+fn may_remove(file: &OwnedFd, parent: &OwnedFd, name: &OsStr, hold: Hold) -> bool {
     // Somebody else may be using it by now, though it may look empty (what is made
     // there has no name at first): then the lock is shared, and it stays.
     match (files::lock(file), hold) {
-        (Ok(Lock::Busy), _) | (Err(_), Hold::Locked) => return,
+        (Ok(Lock::Busy), _) | (Err(_), Hold::Locked) => return false,
         (Ok(Lock::Taken), _) | (Err(_), Hold::Unlocked) => {}
     }
     // Its group's bit (2000) comes from the directory that it was made in.
     let as_made = |status: Status| {
         status.mode & !0o2000 == 0o700 && status.owner == process::effective_user()
     };
-    if is_named(file, parent, name) && files::status(file).is_ok_and(as_made) {
-        let _ = files::remove_directory_at(parent, name);
-    }
+    is_named(file, parent, name) && files::status(file).is_ok_and(as_made)
 }
 
 /// What keeps others from removing a directory.

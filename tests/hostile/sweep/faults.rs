@@ -81,6 +81,3 @@ pub(super) const EVERY_KIND: &[&str] = &[
     "ENOSPC", "EIO", "EPERM", "EMFILE", "ENOMEM", "EINTR", "EAGAIN", "EEXIST", "ENOENT", "EINVAL",
     "ENOSYS",
 ];
-
-/// For the scenario with the most calls by far.
-pub(super) const A_FEW: &[&str] = &["EIO", "EMFILE", "EINTR"];

@@ -71,6 +71,9 @@ impl<'a> Judge<'a> {
             .fault
             .is_some_and(|fault| fault.what == What::Kill && fault.hits(&self.outcome.trace) > 0);
         let ran = self.outcome.job_ran;
+        if self.scenario.job.is_none() && status.code().is_some_and(|code| code != 125) {
+            return self.examined(status.code() == Some(0));
+        }
         match (status.code(), status.signal()) {
             (_, Some(9)) if is_kill => self.killed(),
             (Some(code), _) if is_kill && self.scenario.lingers && code == i32::from(CODE) => {
@@ -97,6 +100,12 @@ impl<'a> Judge<'a> {
     /// The second run, without a fault, on what the first has left.
     pub(super) fn second(&mut self) {
         let names = &self.scenario.names;
+        if self.scenario.job.is_none() {
+            if self.first() != Verdict::Ran {
+                self.complain("the place is not good any more");
+            }
+            return;
+        }
         let is_sealed =
             [&names.fact, &names.receipt].iter().any(|name| self.before.contains_key(*name));
         let code = self.outcome.status.and_then(|status| status.code());
@@ -114,6 +123,17 @@ impl<'a> Judge<'a> {
         if self.ran() != Verdict::Ran {
             self.complain("the second start has no fact");
         }
+    }
+
+    /// A place was examined, and found good or not: it is as before.
+    fn examined(&mut self, is_good: bool) -> Verdict {
+        let report = serde_json::from_str::<serde_json::Value>(&self.outcome.events);
+        let says = report.ok().and_then(|report| report["wouldStart"].as_bool());
+        if says != Some(is_good) {
+            self.complain("it ends in another way than it says");
+        }
+        self.undone(&self.before.clone());
+        if is_good { Verdict::Ran } else { Verdict::RanWithoutFact }
     }
 
     fn unchanged(&mut self) {
@@ -149,7 +169,14 @@ impl<'a> Judge<'a> {
         };
         let mut as_before = self.before.clone();
         as_before.retain(|name, _| !(retired.contains(&name) && is_gone(name)));
-        // What could not be removed, and what it is in.
+        self.undone(&as_before);
+        Verdict::Refused
+    }
+
+    /// All is as it was before, but what could not be removed, and what that is in.
+    fn undone(&mut self, as_before: &World) {
+        let after = &self.outcome.after;
+        let is_same = |name: &String| self.before.get(name) == after.get(name);
         let stuck: Vec<String> =
             after.keys().filter(|name| self.removal_failed(name)).cloned().collect();
         let mut clean = after.clone();
@@ -160,11 +187,10 @@ impl<'a> Judge<'a> {
                     stuck == name || (name.ends_with('/') && stuck.starts_with(name.as_str()))
                 }))
         });
-        let changed = differences(&as_before, &clean);
+        let changed = differences(as_before, &clean);
         if !changed.is_empty() {
-            self.complain(format!("the refusal has left something: {}", changed.join(", ")));
+            self.complain(format!("it has left something: {}", changed.join(", ")));
         }
-        Verdict::Refused
     }
 
     /// Whether the fault hit the very call that would have removed this, or was an answer
@@ -174,6 +200,10 @@ impl<'a> Judge<'a> {
         match (fault.call.as_str(), fault.what) {
             ("unlinkat", _) => self.is_hit(name),
             ("newfstatat", What::Error("ENOENT")) => self.is_hit(name),
+            // The name of an examination's log is made up.
+            ("flock", What::Error("EAGAIN")) if self.scenario.job.is_none() => {
+                name.starts_with("local-")
+            }
             ("flock", What::Error("EAGAIN")) => name == self.scenario.names.log,
             _ => false,
         }
@@ -253,6 +283,9 @@ impl<'a> Judge<'a> {
 
     /// What the events say is published, is.
     fn events_are_true(&mut self) {
+        if !self.scenario.options.contains(&"--status-fd") {
+            return;
+        }
         let names = &self.scenario.names;
         for line in self.outcome.events.lines() {
             let Ok(event) = serde_json::from_str::<serde_json::Value>(line) else {
@@ -274,8 +307,13 @@ impl<'a> Judge<'a> {
         let (names, after) = (&self.scenario.names, &self.outcome.after);
         let mut known: Vec<&String> = vec![&names.log, &names.fact, &names.receipt, &names.fifo];
         known.extend(names.drafts.iter().chain(&names.directories));
-        let strange: Vec<&str> =
-            after.keys().filter(|name| !known.contains(name)).map(String::as_str).collect();
+        // Its attempt is made up, and so are the names.
+        let is_tried = |name: &String| {
+            let of_attempt = ["local-", ".local-", "receipts/"];
+            self.scenario.job.is_none() && of_attempt.iter().any(|begin| name.starts_with(begin))
+        };
+        let strange = after.keys().filter(|name| !known.contains(name) && !is_tried(name));
+        let strange: Vec<&str> = strange.map(String::as_str).collect();
         if !strange.is_empty() {
             self.complaints.push(format!("nobody knows {}", strange.join(", ")));
         }

@@ -8,12 +8,11 @@
 //! found are counted.
 //!
 //! Every errno ([`faults::EVERY_ERRNO`]) is tried; in the two scenarios with a holder, which
-//! take longer, one of each kind ([`faults::EVERY_KIND`]) and a few ([`faults::A_FEW`]). The
-//! end that kills what remains looks at every process of the machine, thousands of calls, of
-//! which the first 40 of each name are swept.
+//! take longer, one of each kind ([`faults::EVERY_KIND`]).
 //!
 //! Short writes are not among the faults: strace can only pretend that some bytes were
-//! written, and has then thrown them away.
+//! written, and has then thrown them away. A limit of file sizes makes real ones
+//! (`promises/failing_disk.rs`).
 
 mod calls;
 mod faults;
@@ -70,6 +69,21 @@ fn sweep_of_a_drain_in_the_background() {
 #[test]
 fn sweep_of_an_end_that_kills_what_remains() {
     sweep(&Scenario::kill());
+}
+
+#[test]
+fn sweep_of_a_reserved_log() {
+    sweep(&Scenario::reserve());
+}
+
+#[test]
+fn sweep_of_a_tee() {
+    sweep(&Scenario::tee());
+}
+
+#[test]
+fn sweep_of_an_examination() {
+    sweep(&Scenario::examination());
 }
 
 /// What the runs of one class came to.
@@ -163,7 +177,7 @@ impl Sweep<'_> {
     fn work(&self, thread: usize) {
         let bench = Bench::new(self.scenario, self.around.join(format!("thread-{thread}")));
         while let Some(series) = self.series.get(self.next.fetch_add(1, Ordering::Relaxed)) {
-            for at in calls::first_at(&series.call)..=self.scenario.at_max {
+            for at in calls::first_at(&series.call).. {
                 let (call, what) = (series.call.clone(), series.what);
                 let was_hit = self.try_one(&bench, &Fault { call, what, at });
                 // How often a loop goes round is not the same every time.

@@ -9,7 +9,6 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-use weir_common::sys::files::{self, Lock};
 use weir_common::sys::process::{self, Pid};
 use weir_common::sys::signals;
 use weir_common::sys::streams;
@@ -77,12 +76,14 @@ impl<'s> Bench<'s> {
         for name in ["trace", "ran"] {
             let _ = std::fs::remove_file(self.around.join(name));
         }
-        let mut words: Vec<&str> = under.to_vec();
-        words.extend([weir_binary().to_str().unwrap(), "run", "--quota", "65536"]);
-        words.extend(["--min-free", "0"]);
-        words.extend(&self.scenario.options);
         let stream = self.around.join("stream");
-        words.extend(["--", "sh", "-c", self.scenario.job, "sh", stream.to_str().unwrap()]);
+        let weir = [weir_binary().to_str().unwrap(), self.scenario.command()];
+        let mut words = [self.scenario.alone.words(), under, &weir].concat();
+        words.extend(["--quota", "65536", "--min-free", "0"]);
+        words.extend(&self.scenario.options);
+        if let Some(job) = self.scenario.job {
+            words.extend(["--", "sh", "-c", job, "sh", stream.to_str().unwrap()]);
+        }
         let (end, held) = std::io::pipe().unwrap();
         let mut command = Command::new(which(words[0]));
         command.args(&words[1..]).current_dir(self.place()).env_clear();
@@ -113,7 +114,7 @@ impl<'s> Bench<'s> {
             status = None;
         }
         Outcome {
-            status,
+            status: status.map(|status| self.scenario.alone.as_outside(status)),
             job_ran: self.around.join("ran").exists(),
             stderr: self.text("stderr"),
             events: self.text("events"),
@@ -124,12 +125,14 @@ impl<'s> Bench<'s> {
 
     fn log_is_free_before(&self, deadline: Instant) -> bool {
         let Ok(log) = File::open(self.place().join(&self.scenario.names.log)) else { return true };
-        while files::lock(&log) != Ok(Lock::Taken) {
+        while log.try_lock().is_err() {
             if Instant::now() > deadline {
                 return false;
             }
             std::thread::sleep(Duration::from_micros(500));
         }
+        // Not by closing it alone: what another thread starts may have it for a moment.
+        log.unlock().unwrap();
         true
     }
 

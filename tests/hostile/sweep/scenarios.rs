@@ -1,7 +1,9 @@
 //! The runs that faults are put into.
 
-use super::faults::{A_FEW, EVERY_ERRNO, EVERY_KIND};
+use super::faults::{EVERY_ERRNO, EVERY_KIND};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::ExitStatus;
 use weir_common::sys::fifo;
 use weir_common::sys::files;
 use weir_common::sys::process::{End, Usage};
@@ -22,18 +24,46 @@ pub(super) const CODE: u8 = 37;
 pub(super) struct Scenario {
     pub(super) name: &'static str,
     pub(super) options: Vec<&'static str>,
-    /// A shell script; `$1` is a file with what it is to write, `$PPID` is weir.
-    pub(super) job: &'static str,
+    /// A shell script; `$1` is a file with what it is to write, `$PPID` is weir. `None`:
+    /// the place is examined (`weir doctor`).
+    pub(super) job: Option<&'static str>,
     pub(super) output: Vec<u8>,
     pub(super) before: Before,
     pub(super) errnos: &'static [&'static str],
     pub(super) names: Names,
     /// Whether a copy of weir, which has nobody to speak to, publishes.
     pub(super) lingers: bool,
-    /// The last n: for a run that makes the same few calls for every process of the machine.
-    pub(super) at_max: usize,
+    pub(super) alone: Alone,
     /// Fewer hits than this, and the sweep has not been one.
     pub(super) hits_min: usize,
+}
+
+/// Which processes there are besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Alone {
+    /// Those of the machine.
+    No,
+    /// None, in a pid namespace: for a run that looks at every process.
+    Yes,
+}
+
+impl Alone {
+    /// The words in front of a command.
+    pub(super) fn words(self) -> &'static [&'static str] {
+        match self {
+            Alone::No => &[],
+            Alone::Yes => &["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"],
+        }
+    }
+
+    /// How a run ended. The first process of a namespace cannot die by a signal of its own,
+    /// and tells how weir died by its code.
+    pub(super) fn as_outside(self, status: ExitStatus) -> ExitStatus {
+        match (self, status.code()) {
+            (Alone::Yes, Some(code)) if code > 128 => ExitStatus::from_raw(code - 128),
+            _ => status,
+        }
+    }
 }
 
 /// What stands in the place before the start.
@@ -101,13 +131,13 @@ impl Scenario {
         Scenario {
             name,
             options: vec!["--log", "l", "--receipt", "l-receipt"],
-            job: ": >../ran; printf 'first second\\n'; exit 37",
+            job: Some(": >../ran; printf 'first second\\n'; exit 37"),
             output: FEW.to_vec(),
             before: Before::Nothing,
             errnos: EVERY_ERRNO,
             names: Names::beside("l"),
             lingers: false,
-            at_max: usize::MAX,
+            alone: Alone::No,
             hits_min: 1500,
         }
     }
@@ -126,7 +156,7 @@ impl Scenario {
         let plain = Scenario::plain("roots, cut by the quota");
         Scenario {
             options: vec!["--root", "root", "--run-id", "r", "--attempt-id", "aa-1"],
-            job: ": >../ran; cat \"$1\"; exit 37",
+            job: Some(": >../ran; cat \"$1\"; exit 37"),
             output: noise(QUOTA + 600),
             names: Names::below_roots(),
             hits_min: 3000,
@@ -153,14 +183,35 @@ impl Scenario {
         let job = ": >../ran; printf 'first '; (i=0; while [ $i -lt 60 ] && kill -0 $PPID; do \
                    i=$((i+1)); sleep 0.01; done 2>/dev/null; echo second) & exit 37";
         let plain = Scenario::plain("linger").with(&["--after-exit", "linger", "--grace", "0"]);
-        Scenario { job, lingers: true, errnos: EVERY_KIND, ..plain }
+        Scenario { job: Some(job), lingers: true, errnos: EVERY_KIND, ..plain }
     }
 
     /// The holder outlives its time only where a fault keeps weir from ending it.
     pub(super) fn kill() -> Scenario {
         let job = ": >../ran; printf 'first second\\n'; sleep 0.3 & exit 37";
         let plain = Scenario::plain("kill").with(&["--after-exit", "kill", "--grace", "1"]);
-        Scenario { job, errnos: A_FEW, at_max: 40, hits_min: 800, ..plain }
+        Scenario { job: Some(job), alone: Alone::Yes, errnos: EVERY_KIND, ..plain }
+    }
+
+    pub(super) fn reserve() -> Scenario {
+        let plain = Scenario::plain("reserve").with(&["--reserve"]);
+        Scenario { before: Before::Log, ..plain }
+    }
+
+    pub(super) fn tee() -> Scenario {
+        Scenario::plain("tee").with(&["--tee"])
+    }
+
+    /// `weir doctor` in the place, with a receipt's root that is not there.
+    pub(super) fn examination() -> Scenario {
+        let options = vec!["--json", "--receipt-root", "receipts", "."];
+        let plain = Scenario::plain("examination");
+        Scenario { options, job: None, names: Names::below_roots(), ..plain }
+    }
+
+    /// The command of weir's.
+    pub(super) fn command(&self) -> &'static str {
+        if self.job.is_some() { "run" } else { "doctor" }
     }
 
     /// Puts what stands there before into an empty place.

@@ -133,9 +133,10 @@ impl Drop for Log<'_> {
         let _ = self.give_back();
         let Bond::Name { name, fate } = &self.bond else { return };
         let (directory, name) = (self.captured.directory, name.as_os_str());
-        let still_ours = || {
-            files::status_at(directory, name).is_ok_and(|named| named.identity == self.identity())
-        };
+        let look = || files::status_at(directory, name);
+        // Twice: what cannot be looked at could not be removed.
+        let still_ours =
+            || look().or_else(|_| look()).is_ok_and(|named| named.identity == self.identity());
         // The lock is still held, so no other start has taken the log over.
         if fate.get() == Fate::Undo && still_ours() {
             let _ = files::unlink_at(directory, name);
