@@ -101,3 +101,27 @@ fn a_file_size_limit_is_like_a_full_disk_to_weir_and_a_limit_to_the_job() {
     let names = [".l.fifo", ".l.truncated.json"].map(|name| place.at(name).exists());
     assert_eq!(names, [false, false]);
 }
+
+#[test]
+fn a_write_that_is_cut_short_keeps_exactly_what_fits() {
+    let place = Place::new();
+    let content = noise(100_000);
+    std::fs::write(place.at("content"), &content).unwrap();
+    // In the middle of a page, at its ends, and in the middle of what is read at once.
+    let limits = [2_049, 4_095, 4_096, 4_097, 8_191, 30_001, 61_441, 65_535];
+    for limit in limits {
+        let log = format!("l{limit}");
+        let receipt = format!("r{limit}");
+        let limit_words = format!("--fsize={limit}");
+        let weir = place.bare().option("log", &log).option("receipt", &receipt);
+        let weir = weir.option("quota", "64K").option("min-free", "0").flag("quiet");
+        let weir = weir.under(&["prlimit", &limit_words]);
+        weir.sh("cat content; exit 6").run().exits(6);
+        assert!(place.read(&log) == content[..limit], "{limit}");
+        assert_eq!(place.fact_of(&log), None, "{limit}");
+        let receipt = place.receipt(&receipt);
+        assert_eq!(receipt.capture, Capture::Failed(Some(Errno::EFBIG)), "{limit}");
+        assert_eq!(receipt.counts.kept_bytes, limit as u64, "{limit}");
+        assert_eq!(receipt.counts.dropped_bytes, (content.len() - limit) as u64, "{limit}");
+    }
+}

@@ -138,7 +138,7 @@ impl Scenario {
             names: Names::beside("l"),
             lingers: false,
             alone: Alone::No,
-            hits_min: 1500,
+            hits_min: 2300,
         }
     }
 
@@ -149,7 +149,7 @@ impl Scenario {
 
     pub(super) fn log_with_receipt_and_events() -> Scenario {
         let plain = Scenario::plain("log, receipt, events").with(&["--status-fd", "1"]);
-        Scenario { hits_min: 2500, ..plain }
+        Scenario { hits_min: 2800, ..plain }
     }
 
     pub(super) fn roots_and_a_quota_that_cuts() -> Scenario {
@@ -159,7 +159,7 @@ impl Scenario {
             job: Some(": >../ran; cat \"$1\"; exit 37"),
             output: noise(QUOTA + 600),
             names: Names::below_roots(),
-            hits_min: 3000,
+            hits_min: 2800,
             ..plain
         }
         .with(&["--receipt-root", "receipts"])
@@ -183,14 +183,14 @@ impl Scenario {
         let job = ": >../ran; printf 'first '; (i=0; while [ $i -lt 60 ] && kill -0 $PPID; do \
                    i=$((i+1)); sleep 0.01; done 2>/dev/null; echo second) & exit 37";
         let plain = Scenario::plain("linger").with(&["--after-exit", "linger", "--grace", "0"]);
-        Scenario { job: Some(job), lingers: true, errnos: EVERY_KIND, ..plain }
+        Scenario { job: Some(job), lingers: true, errnos: EVERY_KIND, hits_min: 1500, ..plain }
     }
 
     /// The holder outlives its time only where a fault keeps weir from ending it.
     pub(super) fn kill() -> Scenario {
         let job = ": >../ran; printf 'first second\\n'; sleep 0.3 & exit 37";
         let plain = Scenario::plain("kill").with(&["--after-exit", "kill", "--grace", "1"]);
-        Scenario { job: Some(job), alone: Alone::Yes, errnos: EVERY_KIND, ..plain }
+        Scenario { job: Some(job), alone: Alone::Yes, errnos: EVERY_KIND, hits_min: 3000, ..plain }
     }
 
     pub(super) fn reserve() -> Scenario {
@@ -206,7 +206,7 @@ impl Scenario {
     pub(super) fn examination() -> Scenario {
         let options = vec!["--json", "--receipt-root", "receipts", "."];
         let plain = Scenario::plain("examination");
-        Scenario { options, job: None, names: Names::below_roots(), ..plain }
+        Scenario { options, job: None, names: Names::below_roots(), hits_min: 2000, ..plain }
     }
 
     /// The command of weir's.
