@@ -7,7 +7,7 @@ use weir_tests::{Disk, FileSystem, Place, needs};
 
 /// What strace saw of the records' way to their names, as the README tells it.
 fn measured(trace: &str) -> [&'static str; 3] {
-    let call = |what: &str| trace.lines().filter(|line| line.contains(what)).last();
+    let call = |what: &str| trace.lines().rfind(|line| line.contains(what));
     let way =
         match (call(".l.truncated.json\", AT_EMPTY_PATH"), call(".l.truncated.json\", 0) = 0")) {
             (Some(named), _) if named.ends_with("= 0") => "link of an unnamed file",

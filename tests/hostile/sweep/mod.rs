@@ -18,13 +18,16 @@ mod calls;
 mod faults;
 mod invariants;
 mod records;
+mod refusals;
+mod report;
 mod run;
 mod scenarios;
 mod world;
 
 use faults::{Fault, What};
 use invariants::{Judge, Verdict};
-use run::{Bench, Outcome};
+use report::Tally;
+use run::Bench;
 use scenarios::Scenario;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -84,18 +87,6 @@ fn sweep_of_a_tee() {
 #[test]
 fn sweep_of_an_examination() {
     sweep(&Scenario::examination());
-}
-
-/// What the runs of one class came to.
-#[derive(Clone, Copy, Debug, Default)]
-struct Tally {
-    runs: usize,
-    injected: usize,
-    refused: usize,
-    ran: usize,
-    no_fact: usize,
-    killed: usize,
-    aborted: usize,
 }
 
 /// A sweep of one scenario, in the hands of several threads.
@@ -216,61 +207,5 @@ impl Sweep<'_> {
         judge.second();
         let complaints = judge.complaints;
         self.report(fault, "second", &second, complaints);
-    }
-
-    fn count(&self, what: What, verdict: Verdict, was_hit: bool) {
-        let mut tallies = self.tallies.lock().unwrap();
-        let tally = tallies.entry(what.class()).or_default();
-        tally.runs += 1;
-        if !was_hit {
-            return;
-        }
-        tally.injected += 1;
-        match verdict {
-            Verdict::Refused => tally.refused += 1,
-            Verdict::Ran => tally.ran += 1,
-            Verdict::RanWithoutFact => tally.no_fact += 1,
-            Verdict::Killed => tally.killed += 1,
-            Verdict::Aborted => tally.aborted += 1,
-        }
-    }
-
-    fn report(&self, fault: &Fault, run: &str, outcome: &Outcome, complaints: Vec<String>) {
-        if complaints.is_empty() {
-            return;
-        }
-        let hits = outcome.trace.lines().filter(|line| line.contains("(INJECTED)"));
-        let hits: Vec<&str> = hits.collect();
-        let names: Vec<&String> = outcome.after.keys().collect();
-        let failure = format!(
-            "{} | -e {} | {run} run: {}\n    {:?}, job ran: {}, stderr {:?}\n    {hits:?}\n    {names:?}",
-            self.scenario.name,
-            fault.words(),
-            complaints.join("; "),
-            outcome.status,
-            outcome.job_ran,
-            outcome.stderr,
-        );
-        let kind = format!("{} {run} {}", fault.call, complaints.join("; "));
-        let mut failures = self.failures.lock().unwrap();
-        failures.entry(kind).or_insert((0, failure)).0 += 1;
-    }
-
-    /// Says what was done, and fails where anything was wrong, or too little done.
-    fn conclude(&self) {
-        let name = self.scenario.name;
-        let mut hits = 0;
-        for (class, tally) in &*self.tallies.lock().unwrap() {
-            eprintln!("{name}, {class}: {tally:?}");
-            assert!(tally.injected > 0, "{name}: nothing was injected as {class}");
-            hits += tally.injected;
-        }
-        eprintln!("{name}: {hits} faults");
-        let failures = self.failures.lock().unwrap();
-        let count: usize = failures.values().map(|(times, _)| times).sum();
-        let shown = failures.values().take(20).map(|(times, first)| format!("{times} × {first}"));
-        let shown: Vec<String> = shown.collect();
-        assert!(failures.is_empty(), "{name}: {count} failures:\n{}", shown.join("\n"));
-        assert!(only().is_some() || hits >= self.scenario.hits_min, "{name}: only {hits} faults");
     }
 }

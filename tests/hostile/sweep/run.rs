@@ -110,9 +110,10 @@ impl<'s> Bench<'s> {
         if !ended || status.is_none() {
             let leader = Pid::from_raw(child.id() as i32).unwrap();
             let _ = process::send_to_group(leader, signals::KILL);
-            let _ = child.wait();
             status = None;
         }
+        // What has ended is told again.
+        let _ = child.wait();
         Outcome {
             status: status.map(|status| self.scenario.alone.as_outside(status)),
             job_ran: self.around.join("ran").exists(),
