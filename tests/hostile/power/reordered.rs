@@ -18,21 +18,15 @@ const ATTEMPTS: u32 = 30;
 struct Kind {
     file_system: FileSystem,
     bytes: u64,
-    /// More options of mkfs(8).
-    mkfs: &'static [&'static str],
     /// Whether it is mended before it is mounted after a cut, as a system does at its start.
     is_mended: bool,
 }
 
-const EXT4: Kind =
-    Kind { file_system: FileSystem::Ext4, bytes: 64 << 20, mkfs: &[], is_mended: false };
-const XFS: Kind =
-    Kind { file_system: FileSystem::Xfs, bytes: 300 << 20, mkfs: &[], is_mended: false };
-const BTRFS: Kind =
-    Kind { file_system: FileSystem::Btrfs, bytes: 128 << 20, mkfs: &[], is_mended: false };
-/// These two have no journal, with which a sync puts more on disk than it was asked to.
+const EXT4: Kind = Kind { file_system: FileSystem::Ext4, bytes: 64 << 20, is_mended: false };
+const XFS: Kind = Kind { file_system: FileSystem::Xfs, bytes: 300 << 20, is_mended: false };
+const BTRFS: Kind = Kind { file_system: FileSystem::Btrfs, bytes: 128 << 20, is_mended: false };
+/// It has no journal, with which a sync puts more on disk than it was asked to.
 const EXT2: Kind = Kind { file_system: FileSystem::Ext2, is_mended: true, ..EXT4 };
-const BARE_EXT4: Kind = Kind { mkfs: &["-O", "^has_journal"], is_mended: true, ..EXT4 };
 
 /// Runs attempts on a disk, and returns them with all that has happened to it.
 fn record(test: &str, kind: Kind, sync: Sync) -> Option<(Vec<Begun>, Vec<Event>)> {
@@ -41,7 +35,7 @@ fn record(test: &str, kind: Kind, sync: Sync) -> Option<(Vec<Begun>, Vec<Event>)
         return None;
     }
     let disk = LoggedDisk::needed(test, kind.bytes)?;
-    succeed(Command::new(format!("mkfs.{name}")).args(kind.mkfs).arg(disk.device()));
+    succeed(Command::new(format!("mkfs.{name}")).arg(disk.device()));
     let (desk, next, begun) = (desk(), AtomicU32::new(1), Mutex::new(Vec::new()));
     let mounted = desk.at("mounted");
     std::fs::create_dir(&mounted).unwrap();
@@ -141,11 +135,6 @@ fn keep_what_was_acknowledged(test: &str, kind: Kind) {
 #[test]
 fn ext4_on_a_disk_that_reorders() {
     keep_what_was_acknowledged("ext4_on_a_disk_that_reorders", EXT4);
-}
-
-#[test]
-fn ext4_without_a_journal_on_a_disk_that_reorders() {
-    keep_what_was_acknowledged("ext4_without_a_journal_on_a_disk_that_reorders", BARE_EXT4);
 }
 
 #[test]
