@@ -7,8 +7,8 @@
 //! the first has left, and they are checked again. Only runs in whose trace the fault is
 //! found are counted.
 //!
-//! Every errno ([`faults::EVERY_ERRNO`]) is tried; in the two scenarios with a holder, which
-//! take longer, one of each kind ([`faults::EVERY_KIND`]).
+//! Every errno ([`faults::EVERY_ERRNO`]) is tried; in scenarios that take longer, or that
+//! differ from others by a few calls, one of each kind ([`faults::EVERY_KIND`]).
 //!
 //! Short writes are not among the faults: strace can only pretend that some bytes were
 //! written, and has then thrown them away. A limit of file sizes makes real ones

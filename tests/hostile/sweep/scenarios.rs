@@ -142,6 +142,11 @@ impl Scenario {
         }
     }
 
+    /// With one errno of each kind.
+    fn of_every_kind(self) -> Scenario {
+        Scenario { errnos: EVERY_KIND, hits_min: 1500, ..self }
+    }
+
     fn with(mut self, options: &[&'static str]) -> Scenario {
         self.options.extend(options);
         self
@@ -170,11 +175,12 @@ impl Scenario {
     }
 
     pub(super) fn leftovers() -> Scenario {
-        Scenario { before: Before::Leftovers, ..Scenario::plain("leftovers of a killed weir") }
+        let plain = Scenario::plain("leftovers of a killed weir").of_every_kind();
+        Scenario { before: Before::Leftovers, ..plain }
     }
 
     pub(super) fn fresh() -> Scenario {
-        let plain = Scenario::plain("fresh").with(&["--fresh"]);
+        let plain = Scenario::plain("fresh").with(&["--fresh"]).of_every_kind();
         Scenario { before: Before::Sealed, ..plain }
     }
 
@@ -183,7 +189,7 @@ impl Scenario {
         let job = ": >../ran; printf 'first '; (i=0; while [ $i -lt 60 ] && kill -0 $PPID; do \
                    i=$((i+1)); sleep 0.01; done 2>/dev/null; echo second) & exit 37";
         let plain = Scenario::plain("linger").with(&["--after-exit", "linger", "--grace", "0"]);
-        Scenario { job: Some(job), lingers: true, errnos: EVERY_KIND, hits_min: 1500, ..plain }
+        Scenario { job: Some(job), lingers: true, ..plain.of_every_kind() }
     }
 
     /// The holder outlives its time only where a fault keeps weir from ending it.
@@ -194,12 +200,12 @@ impl Scenario {
     }
 
     pub(super) fn reserve() -> Scenario {
-        let plain = Scenario::plain("reserve").with(&["--reserve"]);
+        let plain = Scenario::plain("reserve").with(&["--reserve"]).of_every_kind();
         Scenario { before: Before::Log, ..plain }
     }
 
     pub(super) fn tee() -> Scenario {
-        Scenario::plain("tee").with(&["--tee"])
+        Scenario::plain("tee").with(&["--tee"]).of_every_kind()
     }
 
     /// `weir doctor` in the place, with a receipt's root that is not there.
