@@ -1,20 +1,27 @@
 //! The loop between a stream and its log.
 
+use crate::capacity::{Capacity, HEAVY_BYTES};
 use crate::meter::{Meter, Tally};
+use crate::pace::{Pace, Step};
 use crate::tee::{Progress, Tee};
 use crate::until::Until;
+use crate::void::Void;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use weir_common::Errno;
 use weir_common::sys::memory::Pages;
-use weir_common::sys::streams;
+use weir_common::sys::pipes::CAPACITY_BYTES_MAX;
+use weir_common::sys::{streams, thread};
 
-/// How much is read at once: what a pipe of the default size holds, four times. No more of
-/// it is used than is read into.
-const BUFFER_BYTES: usize = 256 << 10;
+/// How much is read at once: all that the pipe holds. No more of it is used than is read
+/// into.
+const BUFFER_BYTES: usize = HEAVY_BYTES;
 
-/// The most that a pipe holds, unless root has raised it: `/proc/sys/fs/pipe-max-size`.
-const PIPE_BYTES_MAX: usize = 1 << 20;
+/// From so many bytes on it is cheaper to throw a pipe's pages away than to read them.
+const THROWN_BYTES_MIN: usize = 1024;
+
+/// After so long without output, what the pipe has been given for heavy output is given back.
+const QUIET: Duration = Duration::from_millis(100);
 
 /// How often in a row a read may fail before the source is given up.
 const READ_FAILURES_MAX: u32 = 1000;
@@ -41,20 +48,37 @@ pub struct Drain<'a, Source, Log> {
     meter: Meter,
     tee: Tee<'a>,
     buffer: Pages,
+    pace: Pace,
+    capacity: Capacity,
+    void: Void,
+    /// What the last read has got.
+    last_bytes: usize,
+    /// Whether this thread's waits end on time.
+    on_time: bool,
 }
 
 impl<'a, Source: AsFd, Log: AsFd> Drain<'a, Source, Log> {
     /// A drain from `source`, a pipe or FIFO, to `log`, a regular file opened for
     /// appending, which may take `room_bytes` more.
     ///
-    /// The source may be blocking or not. A writer of it must be open, or have been
-    /// open, before the first [`run`](Drain::run): a FIFO that has never had one reads
-    /// as ended.
+    /// The source should not block: in one that does, an interrupt can wait for the next
+    /// byte. A writer of it must be open, or have been open, before the first
+    /// [`run`](Drain::run): a FIFO that has never had one reads as ended.
     ///
     /// An error means that there is no memory for its buffer. After this it needs no more.
     pub fn new(source: Source, log: Log, room_bytes: u64) -> Result<Drain<'a, Source, Log>, Errno> {
-        let (meter, tee) = (Meter::new(room_bytes), Tee::to(None));
-        Ok(Drain { source, log, meter, tee, buffer: Pages::new(BUFFER_BYTES)? })
+        Ok(Drain {
+            source,
+            log,
+            meter: Meter::new(room_bytes),
+            tee: Tee::to(None),
+            buffer: Pages::new(BUFFER_BYTES)?,
+            pace: Pace::default(),
+            capacity: Capacity::Unknown,
+            void: Void::Unopened,
+            last_bytes: 0,
+            on_time: false,
+        })
     }
 
     /// Also copies the kept bytes, and only those, to `copy`, at its reader's pace. An
@@ -74,19 +98,24 @@ impl<'a, Source: AsFd, Log: AsFd> Drain<'a, Source, Log> {
     /// log's errors are in the [`tally`](Drain::tally). A log whose write hangs in the
     /// kernel hangs this call, so it wants a thread of its own.
     pub fn run(&mut self, until: Until<'_>) -> Result<Pause, Errno> {
+        self.capacity.look(&self.source);
+        // Perhaps it was another thread, or another process, that ran it before.
+        self.on_time = false;
         let mut failures_in_a_row = 0;
         loop {
-            if self.tee.catch_up(&self.buffer, until) == Progress::Interrupted {
+            if self.tee.catch_up(&self.buffer, until) == Progress::Interrupted
+                || self.approach(until) == Progress::Interrupted
+            {
                 return Ok(Pause::Interrupted);
             }
-            if let Some(pause) = self.wait(until) {
-                return Ok(pause);
-            }
-            match streams::read(&self.source, &mut self.buffer) {
+            match self.take() {
                 Ok(0) => return Ok(Pause::Ended),
-                Ok(read_bytes) => self.take(read_bytes),
+                Ok(bytes) => self.keep_pace(bytes),
                 // Readiness is a hint.
-                Err(Errno::EAGAIN) => continue,
+                Err(Errno::EAGAIN) => {
+                    self.pace.got_nothing();
+                    continue;
+                }
                 // A read that fails has taken nothing out of the pipe. The writer must
                 // not suffer for a kernel that is short of memory for a moment.
                 Err(errno) => {
@@ -105,15 +134,14 @@ impl<'a, Source: AsFd, Log: AsFd> Drain<'a, Source, Log> {
     /// thing to do before a drain is given up after an interrupt. A writer that goes on
     /// writing does not prolong it, and a tee gets what its reader takes at once.
     pub fn sweep(&mut self) -> Pause {
-        let mut left_bytes = PIPE_BYTES_MAX;
+        let mut left_bytes = CAPACITY_BYTES_MAX;
         self.hurry_tee();
         while left_bytes > 0 && streams::is_readable(&self.source) == Ok(true) {
-            match streams::read(&self.source, &mut self.buffer) {
+            match self.take() {
                 Ok(0) => return Pause::Ended,
-                Ok(read_bytes) => {
-                    self.take(read_bytes);
+                Ok(bytes) => {
                     self.hurry_tee();
-                    left_bytes = left_bytes.saturating_sub(read_bytes);
+                    left_bytes = left_bytes.saturating_sub(bytes);
                 }
                 Err(_) => break,
             }
@@ -131,22 +159,64 @@ impl<'a, Source: AsFd, Log: AsFd> Drain<'a, Source, Log> {
         self.tee.failure()
     }
 
-    /// Waits for the source; says when something else came first.
-    ///
-    /// A wait that fails is as good as none: the read finds out.
-    fn wait(&self, until: Until<'_>) -> Option<Pause> {
+    /// Lets the time before the next read pass; says when something else came first.
+    fn approach(&mut self, until: Until<'_>) -> Progress {
         // A source that is always ready must not hide that the time is over.
-        if until.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Some(Pause::Interrupted);
+        if until.is_over() {
+            return Progress::Interrupted;
         }
+        match self.pace.step() {
+            Step::Read => Progress::CaughtUp,
+            Step::Rest(rest) => self.rest(rest, until),
+            Step::Wait => self.wait(until),
+        }
+    }
+
+    fn rest(&mut self, how_long: Duration, until: Until<'_>) -> Progress {
+        if !self.on_time {
+            thread::wake_on_time();
+            self.on_time = true;
+        }
+        match streams::rest(self.source.as_fd(), until.interrupt, how_long) {
+            Ok(true) => Progress::Interrupted,
+            _ => Progress::CaughtUp,
+        }
+    }
+
+    /// Waits for the source.
+    fn wait(&mut self, until: Until<'_>) -> Progress {
+        if self.capacity.is_grown() {
+            let quiet = Instant::now() + QUIET;
+            let quiet = until.deadline.map_or(quiet, |deadline| deadline.min(quiet));
+            if let Some(progress) = self.wait_until(until.or_at(Some(quiet))) {
+                return progress;
+            }
+            self.capacity.give_back(&self.source);
+            self.pace = Pace::default();
+        }
+        self.wait_until(until).unwrap_or(Progress::Interrupted)
+    }
+
+    /// Waits for the source until the deadline: then it is `None`. A wait that fails is as
+    /// good as none: the read finds out.
+    fn wait_until(&self, until: Until<'_>) -> Option<Progress> {
         let source = self.source.as_fd();
         let (first, source_at) = match until.interrupt {
             Some(interrupt) => (streams::first_readable([interrupt, source], until.deadline), 1),
             None => (streams::first_readable([source], until.deadline), 0),
         };
         match first {
-            Ok(ready) if ready != Some(source_at) => Some(Pause::Interrupted),
-            _ => None,
+            Ok(None) => None,
+            Ok(Some(ready)) if ready != source_at => Some(Progress::Interrupted),
+            _ => Some(Progress::CaughtUp),
+        }
+    }
+
+    /// What a read has got decides when the next one comes.
+    fn keep_pace(&mut self, bytes: usize) {
+        self.pace.got(bytes, Instant::now(), self.capacity.bytes());
+        if self.pace.is_heavy() {
+            self.capacity.grow(&self.source);
         }
     }
 
@@ -159,8 +229,32 @@ impl<'a, Source: AsFd, Log: AsFd> Drain<'a, Source, Log> {
         }
     }
 
+    /// Takes what the source holds, puts it where it belongs, and says how much it was; 0 is
+    /// the end.
+    fn take(&mut self) -> Result<usize, Errno> {
+        let bytes = match self.throw_away() {
+            Some(thrown) => thrown?,
+            None => {
+                let read_bytes = streams::read(&self.source, &mut self.buffer)?;
+                self.keep(read_bytes);
+                read_bytes
+            }
+        };
+        self.last_bytes = bytes;
+        Ok(bytes)
+    }
+
+    /// Takes what the source holds and the log may not have. `None` where it has to be read.
+    fn throw_away(&mut self) -> Option<Result<usize, Errno>> {
+        if !self.meter.is_over() || self.last_bytes < THROWN_BYTES_MIN {
+            return None;
+        }
+        let thrown = self.void.take(&self.source)?;
+        Some(thrown.inspect(|bytes| self.meter.drop_bytes(*bytes)))
+    }
+
     /// Puts what was read where it belongs.
-    fn take(&mut self, read_bytes: usize) {
+    fn keep(&mut self, read_bytes: usize) {
         let mut kept = 0;
         loop {
             let allowance = self.meter.allowance(read_bytes - kept);
@@ -309,6 +403,42 @@ mod tests {
         assert!(drain.tally().dropped_bytes > 0);
         drop(drain);
         writer.join().expect("it ends with its reader");
+    }
+
+    #[test]
+    fn a_source_that_never_pauses_hides_neither_deadline_nor_interrupt() {
+        let (place, wake) = (Place::new(), Wake::new().expect("eventfd"));
+        let log = place.log();
+        let endless = File::open("/dev/zero").expect("/dev/zero");
+        let mut drain = Drain::new(endless, &log, 5).expect("memory");
+        let soon = Instant::now() + Duration::from_millis(5);
+        assert_eq!(drain.run(Until::the_end().or_at(Some(soon))), Ok(Pause::Interrupted));
+        assert!(Instant::now() >= soon);
+        wake.raise();
+        assert_eq!(drain.run(Until::interrupted_by(wake.as_fd())), Ok(Pause::Interrupted));
+        assert_eq!(place.content(), [0; 5]);
+    }
+
+    #[test]
+    fn an_interrupt_comes_through_however_small_and_many_the_writes_are() {
+        for (room, piece) in [(0, 80), (u64::MAX, 80), (0, 4096), (u64::MAX, 4096)] {
+            let place = Place::new();
+            let (log, wake) = (place.log(), Wake::new().expect("eventfd"));
+            let (source, mut sink) = pipe().expect("a pipe");
+            let mut drain = Drain::new(source, &log, room).expect("memory");
+            std::thread::scope(|scope| {
+                let writer = scope.spawn(|| {
+                    let piece = vec![b'x'; piece];
+                    (0..2_000).for_each(|_| sink.write_all(&piece).expect("it is drained"));
+                    wake.raise();
+                    while sink.write_all(&piece).is_ok() {}
+                });
+                let paused = drain.run(Until::interrupted_by(wake.as_fd()));
+                assert_eq!(paused, Ok(Pause::Interrupted), "pieces of {} bytes", piece);
+                drop(drain);
+                writer.join().expect("it ends with its reader");
+            });
+        }
     }
 
     #[test]

@@ -31,10 +31,13 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod capacity;
 mod drain;
 mod meter;
+mod pace;
 mod tee;
 mod until;
+mod void;
 
 pub use drain::{Drain, Pause};
 pub use meter::Tally;

@@ -46,6 +46,11 @@ impl Meter {
         }
     }
 
+    /// Whether the log may have no byte more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.allowance(1) == 0
+    }
+
     /// The kernel has taken this many bytes of an allowance.
     pub(crate) fn keep(&mut self, bytes: usize) {
         debug_assert!(bytes <= self.allowance(bytes), "more than the room");

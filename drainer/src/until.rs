@@ -26,4 +26,9 @@ impl<'a> Until<'a> {
     pub fn or_at(self, deadline: Option<Instant>) -> Until<'a> {
         Until { deadline, ..self }
     }
+
+    /// Whether that instant has come.
+    pub(crate) fn is_over(self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
 }

@@ -17,6 +17,7 @@ mod fresh;
 mod leftovers;
 mod log_file;
 mod memory;
+mod pipe;
 mod privacy;
 mod process_one;
 mod publication;

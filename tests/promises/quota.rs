@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use weir_common::Counts;
-use weir_tests::{Place, QUOTA, eventually, noise};
+use weir_tests::{Place, QUOTA, eventually, needs, needs_namespaces, noise};
 
 /// Runs a job that writes these bytes and checks everything that is left.
 fn keeps_the_head_of(content: &[u8]) {
@@ -69,6 +69,46 @@ fn a_job_beyond_the_quota_gets_no_sigpipe_and_no_error() {
     assert_eq!(place.read("verdict"), b"rc=0\n");
     assert!(place.read("l") == b"y\n".repeat(QUOTA / 2));
     assert_eq!(place.fact().counts.unwrap().dropped_bytes, (50_000_000 - QUOTA) as u64);
+}
+
+/// A mebibyte of large writes: all but the quota can be thrown away unread.
+const MEBIBYTE: &str = "head -c 1048576 /dev/zero; exit 3";
+
+fn cuts_a_mebibyte(place: &Place) {
+    assert!(place.read("l") == vec![0; QUOTA]);
+    let (fact, kept_bytes) = (place.fact(), QUOTA as u64);
+    let counts = Counts { start_bytes: 0, kept_bytes, dropped_bytes: (1 << 20) - kept_bytes };
+    assert!(fact.quota_reached && fact.counts == Some(counts), "{fact:?}");
+}
+
+#[test]
+fn what_is_dropped_goes_into_no_file_that_has_the_name_of_the_null_device() {
+    let test = "what_is_dropped_goes_into_no_file";
+    let Some(mut under) = needs_namespaces(test) else { return };
+    let place = Place::new();
+    std::fs::write(place.at("null"), "").unwrap();
+    under.extend(["sh", "-c", "mount --bind null /dev/null && exec \"$@\"", "sh"]);
+    place.weir().under(&under).sh(MEBIBYTE).run().exits(3);
+    assert_eq!(place.read("null"), b"");
+    cuts_a_mebibyte(&place);
+}
+
+#[test]
+fn without_a_call_to_throw_bytes_away_they_are_read() {
+    if !needs("without_a_call_to_throw_bytes_away", "strace") {
+        return;
+    }
+    for errno in ["ENOSYS", "EINVAL", "EPERM"] {
+        let place = Place::new();
+        let fault = format!("inject=splice:error={errno}");
+        let strace = ["strace", "-f", "-b", "execve", "-qq", "-o", "trace", "-e"];
+        let under = [&strace[..], &["trace=splice", "-e", &fault]].concat();
+        place.weir().under(&under).sh(MEBIBYTE).run().exits(3);
+        let trace = String::from_utf8_lossy(&place.read("trace")).into_owned();
+        // One has shown that there is no such call.
+        assert_eq!(trace.matches("(INJECTED)").count(), 1, "{trace}");
+        cuts_a_mebibyte(&place);
+    }
 }
 
 #[test]

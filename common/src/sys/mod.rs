@@ -10,6 +10,7 @@ pub mod inherited;
 mod limits;
 pub mod links;
 pub mod memory;
+pub mod pipes;
 pub mod process;
 pub mod signals;
 pub mod spawn;

@@ -3,7 +3,7 @@
 use super::errno::Errno;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 type Result<T> = std::result::Result<T, Errno>;
 
@@ -44,6 +44,28 @@ pub fn has_writer(source: impl AsFd) -> bool {
     let mut asked = [PollFd::new(&source, PollFlags::empty())];
     // What cannot be asked is taken for held: that is the cautious answer.
     !matches!(first_ready(&mut asked, Some(Instant::now())), Ok(Some(0)))
+}
+
+/// Rests for so long; less if the last writer of a pipe goes, or an interrupt comes: then
+/// it says so. What is written meanwhile ends no rest.
+pub fn rest(
+    source: BorrowedFd<'_>,
+    interrupt: Option<BorrowedFd<'_>>,
+    how_long: Duration,
+) -> Result<bool> {
+    // Nothing is asked about the source, so only its end is reported.
+    let source = PollFd::new(&source, PollFlags::empty());
+    let deadline = Some(Instant::now() + how_long);
+    Ok(match &interrupt {
+        Some(interrupt) => {
+            let mut asked = [PollFd::new(interrupt, PollFlags::IN), source];
+            first_ready(&mut asked, deadline)? == Some(0)
+        }
+        None => {
+            first_ready(&mut [source], deadline)?;
+            false
+        }
+    })
 }
 
 /// Waits until `sink` takes bytes, or has failed; `false` when `interrupt` could be read
@@ -119,5 +141,35 @@ impl Wake {
 impl AsFd for Wake {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Write, pipe};
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn a_rest_lasts_its_time_whatever_is_written() {
+        let (source, mut sink) = pipe().expect("a pipe");
+        let wake = Wake::new().expect("eventfd");
+        sink.write_all(b"there already").expect("written");
+        let begin = Instant::now();
+        let how_long = Duration::from_millis(2);
+        assert_eq!(rest(source.as_fd(), Some(wake.as_fd()), how_long), Ok(false));
+        assert_eq!(rest(source.as_fd(), None, how_long), Ok(false));
+        assert!(begin.elapsed() >= 2 * how_long);
+    }
+
+    #[test]
+    fn a_rest_ends_with_the_last_writer_and_with_an_interrupt() {
+        let (source, sink) = pipe().expect("a pipe");
+        let wake = Wake::new().expect("eventfd");
+        wake.raise();
+        assert_eq!(rest(source.as_fd(), Some(wake.as_fd()), LONG), Ok(true));
+        drop(sink);
+        assert_eq!(rest(source.as_fd(), None, LONG), Ok(false));
     }
 }

@@ -6,6 +6,7 @@
 use super::errno::Errno;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
+use std::num::NonZeroU64;
 use std::ptr::null_mut;
 
 /// Runs `body` on a thread of its own, with a stack of so many bytes, and `meanwhile` on
@@ -48,6 +49,13 @@ where
     let result = meanwhile();
     drop(joined);
     Ok(result)
+}
+
+/// Makes this thread's waits end on time, to a microsecond; the kernel may be 50 late
+/// otherwise, to wake for several reasons at once.
+pub fn wake_on_time() {
+    // Where that cannot be, it wakes late.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1000));
 }
 
 /// Waits for a thread when it is dropped: also where `meanwhile` panics, for the body may
