@@ -3,7 +3,7 @@
 use super::errno::Errno;
 use super::files;
 use super::limits::{self, DESCRIPTORS};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// The first descriptor behind the standard three.
 const FIRST: RawFd = 3;
@@ -59,25 +59,31 @@ fn limit() -> RawFd {
     soft.ok().and_then(|soft| RawFd::try_from(soft).ok()).unwrap_or(RawFd::MAX)
 }
 
-/// Puts `/dev/null` in the place of a descriptor, whose number stays in use. Where there
-/// is no such device, nothing is put in the place of a standard one, and another stays.
-pub fn let_go(descriptor: impl AsFd) {
-    let number = descriptor.as_fd().as_raw_fd();
+/// Puts `/dev/null` in the place of these descriptors, whose numbers stay in use. Where
+/// there is no such device, nothing is put in the place of standard ones, and others stay.
+pub fn let_go<'a>(descriptors: impl IntoIterator<Item = BorrowedFd<'a>>) {
+    let null = files::open_null();
+    for descriptor in descriptors {
+        replace(descriptor.as_raw_fd(), null.as_ref().ok());
+    }
+}
+
+fn replace(number: RawFd, null: Option<&OwnedFd>) {
     // SAFETY: dup2(2) replaces what the number leads to, and its owner goes on owning
     // the number. Only the standard three, which nobody owns, are ever closed.
     unsafe {
-        match files::open_null() {
-            Ok(null) => {
+        match null {
+            Some(null) => {
                 libc::dup3(
                     null.as_raw_fd(),
                     number,
                     if number < FIRST { 0 } else { libc::O_CLOEXEC },
                 );
             }
-            Err(_) if number < FIRST => {
+            None if number < FIRST => {
                 libc::close(number);
             }
-            Err(_) => {}
+            None => {}
         }
     }
 }

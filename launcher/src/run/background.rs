@@ -50,12 +50,9 @@ pub(super) fn settle<Source: AsFd, Log: AsFd>(
         Ok(Fork::Child) => {
             // Whoever reads weir's output, events or terminal to its end must see the end.
             voice.hang_up();
-            for standard in [Standard::Input, Standard::Output, Standard::Error] {
-                descriptors::let_go(standard.borrow());
-            }
-            if let Some(copy) = means.terminal_copy {
-                descriptors::let_go(copy);
-            }
+            let standard = [Standard::Input, Standard::Output, Standard::Error];
+            let standard = standard.map(Standard::borrow).into_iter();
+            descriptors::let_go(standard.chain(means.terminal_copy));
             drop(means);
             (StreamEnd::of(drain.run(Until::the_end())), Leave::Code(0))
         }

@@ -204,13 +204,10 @@ fn let_go_of_everything_else<'a>(
     voice: &Voice,
 ) {
     descriptors::keep_only(own);
-    descriptors::let_go(Standard::Input.borrow());
-    if matches!(copy, CopyTo::Nowhere) {
-        descriptors::let_go(Standard::Output.borrow());
-    }
-    if !voice.uses_standard_error() {
-        descriptors::let_go(Standard::Error.borrow());
-    }
+    let output = matches!(copy, CopyTo::Nowhere).then_some(Standard::Output);
+    let error = (!voice.uses_standard_error()).then_some(Standard::Error);
+    let unused = [Standard::Input].into_iter().chain(output).chain(error);
+    descriptors::let_go(unused.map(Standard::borrow));
     process::leave_working_directory();
 }
 
