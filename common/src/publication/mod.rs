@@ -16,6 +16,7 @@
 mod ways;
 
 use crate::sys::errno::Errno;
+use crate::sys::file_system::FileSystem;
 use crate::sys::files::{self, Strange};
 use crate::sys::links::{self, Unnamed};
 use std::ffi::{OsStr, OsString};
@@ -196,7 +197,8 @@ impl<'d> Draft<'d> {
         links: Links,
     ) -> Result<Draft<'d>, ReserveError> {
         let directory = directory.as_fd();
-        let mut draft = match unnamed(directory, draft_name, bytes_max, links) {
+        let system = FileSystem::of(directory);
+        let mut draft = match unnamed((directory, system), draft_name, bytes_max, links) {
             Some(draft) => {
                 // What cannot be removed is in nobody's way here.
                 let _ = remove_leftover(directory, &draft_name.0, bytes_max);
@@ -205,7 +207,7 @@ impl<'d> Draft<'d> {
             None => named(directory, draft_name, bytes_max, links)?,
         };
         links::reserve(&draft.file, bytes_max).map_err(ReserveError::System)?;
-        draft.spare = links::spare(directory).map_err(ReserveError::System)?;
+        draft.spare = links::spare(directory, system).map_err(ReserveError::System)?;
         Ok(draft)
     }
 

@@ -34,7 +34,8 @@ fn drafts(directory: &OwnedFd) -> impl Iterator<Item = Draft<'_>> {
         let mut draft = match way {
             Way::Unnamed(_) => {
                 let name = DraftName(DRAFT.into());
-                unnamed(directory, &name, 16, Links::NeverTwo).expect("O_TMPFILE")
+                unnamed((directory, FileSystem::of(directory)), &name, 16, Links::NeverTwo)
+                    .expect("O_TMPFILE")
             }
             Way::Link | Way::Rename => with_name(directory).expect("a draft"),
         };

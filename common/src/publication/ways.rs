@@ -2,7 +2,7 @@
 
 use super::{Draft, DraftName, Links, ReserveError, Way};
 use crate::sys::errno::Errno;
-use crate::sys::file_system;
+use crate::sys::file_system::FileSystem;
 use crate::sys::files::{self, Kind, Lock, Strange};
 use crate::sys::links::{self, Unnamed};
 use std::ffi::OsStr;
@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 
 /// A draft without a name, if this directory and this process can have and link one.
 pub(super) fn unnamed<'d>(
-    directory: BorrowedFd<'d>,
+    (directory, system): (BorrowedFd<'d>, FileSystem),
     draft_name: &DraftName,
     bytes_max: usize,
     links_allowed: Links,
@@ -18,7 +18,7 @@ pub(super) fn unnamed<'d>(
     let file = links::create_unnamed(directory).ok()?;
     let ways = [Unnamed::Descriptor, Unnamed::Proc];
     let way = ways.into_iter().find(|way| links::can_tell_unnamed(&file, *way, directory))?;
-    if !file_system::links_unnamed(directory) {
+    if !system.links_unnamed() {
         // Seen to be believed, with another one: a file that has lost its first name
         // cannot get a second.
         let other = links::create_unnamed(directory).ok()?;

@@ -38,25 +38,36 @@ const RAMFS: u64 = 0x8584_58f6;
 const TMPFS: u64 = 0x0102_1994;
 const XFS: u64 = 0x5846_5342;
 
-fn is_one_of(directory: impl AsFd, known: &[u64]) -> bool {
-    // The field's type differs between architectures; the numbers have 32 bits.
-    #[allow(clippy::unnecessary_cast)]
-    let kind = fs::fstatfs(directory).map(|told| told.f_type as u64 & 0xffff_ffff);
-    kind.is_ok_and(|kind| known.contains(&kind))
-}
+/// Which file system it is, asked once: fstatfs(2).
+#[derive(Clone, Copy, Debug)]
+pub struct FileSystem(Option<u64>);
 
-/// Whether this file system is one of those that are known to link what they make
-/// unnamed. Others (FUSE, network file systems) may have the one without the other.
-pub fn links_unnamed(directory: impl AsFd) -> bool {
-    is_one_of(directory, &[BTRFS, EXT, F2FS, OVERLAY, RAMFS, TMPFS, XFS])
-}
+impl FileSystem {
+    /// That of an open directory. One that cannot be asked is none that is known.
+    pub fn of(directory: impl AsFd) -> FileSystem {
+        // The field's type differs between architectures; the numbers have 32 bits.
+        #[allow(clippy::unnecessary_cast)]
+        let kind = fs::fstatfs(directory).map(|told| told.f_type as u64 & 0xffff_ffff);
+        FileSystem(kind.ok())
+    }
 
-/// Whether it is in memory only, as far as it can be seen: below an overlay it cannot.
-pub fn is_in_memory(directory: impl AsFd) -> bool {
-    is_one_of(directory, &[RAMFS, TMPFS])
-}
+    fn is_one_of(self, known: &[u64]) -> bool {
+        self.0.is_some_and(|kind| known.contains(&kind))
+    }
 
-/// Whether it is btrfs.
-pub fn is_btrfs(directory: impl AsFd) -> bool {
-    is_one_of(directory, &[BTRFS])
+    /// Whether it is one of those that are known to link what they make unnamed. Others
+    /// (FUSE, network file systems) may have the one without the other.
+    pub fn links_unnamed(self) -> bool {
+        self.is_one_of(&[BTRFS, EXT, F2FS, OVERLAY, RAMFS, TMPFS, XFS])
+    }
+
+    /// Whether it is in memory only, as far as it can be seen: below an overlay it cannot.
+    pub fn is_in_memory(self) -> bool {
+        self.is_one_of(&[RAMFS, TMPFS])
+    }
+
+    /// Whether it is btrfs.
+    pub fn is_btrfs(self) -> bool {
+        self.is_one_of(&[BTRFS])
+    }
 }

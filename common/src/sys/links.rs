@@ -1,7 +1,7 @@
 //! How a finished file gets its name without replacing anything: link(2), rename(2).
 
 use super::errno::Errno;
-use super::file_system;
+use super::file_system::FileSystem;
 use super::files::{self, name_in_proc};
 use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags, RenameFlags};
 use std::ffi::OsStr;
@@ -44,10 +44,10 @@ pub fn reserve(file: impl AsFd, bytes: usize) -> Result<()> {
 ///
 /// Btrfs charges a quota group for the nodes of its own trees that the write may change, and
 /// refuses it when the group is full. What is closed is credited at once.
-pub fn spare(directory: impl AsFd) -> Result<Option<OwnedFd>> {
+pub fn spare(directory: impl AsFd, system: FileSystem) -> Result<Option<OwnedFd>> {
     // A few nodes of the usual 16 KiB: half of it has been seen to be enough for two records.
     const BYTES: usize = 128 << 10;
-    if !file_system::is_btrfs(&directory) {
+    if !system.is_btrfs() {
         return Ok(None);
     }
     // A system that keeps them from weir has quota groups hardly ever.
@@ -103,7 +103,7 @@ pub fn link_unnamed(
 /// Whether this process may tell an unnamed file in this way, found out without leaving a
 /// name: the name `.` is always taken, and linkat(2) says so only when it has accepted
 /// the file. What the file system says to a real name, this does not tell
-/// ([`super::file_system::links_unnamed`]).
+/// ([`FileSystem::links_unnamed`]).
 pub fn can_tell_unnamed(file: impl AsFd, way: Unnamed, directory: impl AsFd) -> bool {
     link_unnamed(file, way, directory, OsStr::new(".")) == Err(Errno::EEXIST)
 }

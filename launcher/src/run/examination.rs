@@ -9,8 +9,9 @@ use super::{Captured, admission};
 use crate::place::{Directory, Site};
 use crate::plan::{Allocation, CapturePlan, LogPlan, Plan, Sync};
 use crate::refusal::{Code, Refusal};
+use weir_common::sys::file_system::FileSystem;
 use weir_common::sys::signals::{READ_BY_LAUNCHER, SignalReader};
-use weir_common::sys::{file_system, files, inherited};
+use weir_common::sys::{files, inherited};
 
 /// What one check has found.
 pub(crate) struct Finding {
@@ -171,7 +172,7 @@ fn durability(sync: Sync, log: &Log<'_>, directory: &Directory) -> Verdict {
     match (files::sync_all(directory), sync) {
         // By then it has its name.
         (Err(errno), _) => Verdict::Warning(format!("a power cut may take facts: {errno}")),
-        (Ok(()), _) if file_system::is_in_memory(directory) => {
+        (Ok(()), _) if FileSystem::of(directory).is_in_memory() => {
             Verdict::Warning("in memory: a power cut takes everything".to_owned())
         }
         (Ok(()), Sync::Full) => Verdict::Fine("log and directory".to_owned()),
