@@ -64,9 +64,13 @@ pub fn nobody_would_continue() -> bool {
     parent == 0 || leads_session() || session_of(parent) != session_of(0)
 }
 
-/// This process's effective user id.
+/// This process's effective user id, which weir never changes: as the kernel has told it at
+/// the start, getauxval(3).
 pub fn effective_user() -> u32 {
-    rustix::process::geteuid().as_raw()
+    // SAFETY: getauxval(3) takes a number, and reads what stays as it is.
+    let told = unsafe { libc::getauxval(libc::AT_EUID) };
+    // The kernel tells it on every architecture, as the 32 bits that it is.
+    told as u32
 }
 
 /// Replaces the file mode creation mask and says what it was. For the whole process.
