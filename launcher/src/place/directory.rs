@@ -21,6 +21,9 @@ impl Site<'_> {
     /// Makes what is missing, on disk if that is asked for, and keeps it from being removed
     /// by others who are refused.
     pub(crate) fn make(self, durability: Durability) -> Result<Directory, Refusal> {
+        if self.place.below.is_empty() {
+            return Ok(Directory::that_exists(self.base, self.path));
+        }
         for _ in 0..TRIES {
             if let Some(directory) = self.try_to_make(durability)? {
                 return Ok(directory);
@@ -35,13 +38,7 @@ impl Site<'_> {
     fn try_to_make(&self, durability: Durability) -> Result<Option<Directory>, Refusal> {
         let base =
             files::duplicate(&self.base).map_err(|errno| cannot_make(errno, &self.place.base))?;
-        let mut directory = Directory {
-            file: base,
-            path: self.place.base.clone(),
-            new: Vec::new(),
-            hold: Hold::Unlocked,
-            fate: Cell::new(Fate::Undo),
-        };
+        let mut directory = Directory::that_exists(base, self.place.base.clone());
         for (at, name) in (1..).zip(&self.place.below) {
             let path = join(&directory.path, name);
             let open = |parent| open_private(parent, name, &path);
@@ -167,6 +164,11 @@ pub(crate) enum Fate {
 }
 
 impl Directory {
+    fn that_exists(file: OwnedFd, path: PathBuf) -> Directory {
+        let (hold, fate) = (Hold::Unlocked, Cell::new(Fate::Undo));
+        Directory { file, path, new: Vec::new(), hold, fate }
+    }
+
     /// Which directory it is.
     pub(crate) fn identity(&self) -> Result<Identity, Errno> {
         files::status(&self.file).map(|status| status.identity)
