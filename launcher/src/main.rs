@@ -16,7 +16,6 @@ use ending::Leave;
 use plan::Plan;
 use refusal::Refusal;
 use std::ffi::OsString;
-use std::path::Path;
 use voice::Voice;
 use weir_common::sys::files::{self, Kind, Standard};
 use weir_common::sys::heap::Heap;
@@ -40,7 +39,7 @@ fn main() -> ! {
 }
 
 fn run_job(args: &Args, voice: &mut Voice) -> Leave {
-    if plan::log_path(args).is_some_and(|log| is_standard_error(&log)) {
+    if is_standard_error_of(args) {
         voice.fall_silent();
     }
     // Before anything is opened; and whoever asked for events hears of a refusal too.
@@ -74,13 +73,13 @@ fn is_heard_by_nobodys_log() -> bool {
     })
 }
 
-/// Whether this file is also what weir's own lines go to: there they would be beyond its
+/// Whether the log is also what weir's own lines go to: there they would be beyond its
 /// quota, or change it after it was sealed.
-fn is_standard_error(path: &Path) -> bool {
+fn is_standard_error_of(args: &Args) -> bool {
     let error = files::status_of_standard(Standard::Error);
-    let is_file = error.filter(|error| error.kind == Kind::Regular);
-    is_file.is_some_and(|error| {
-        let named = files::status_at(files::here(), path.as_os_str());
+    let Some(error) = error.filter(|error| error.kind == Kind::Regular) else { return false };
+    plan::log_path(args).is_some_and(|log| {
+        let named = files::status_at(files::here(), log.as_os_str());
         named.is_ok_and(|named| named.identity == error.identity)
     })
 }
