@@ -1,6 +1,8 @@
 //! weir runs one job, keeps its output inside an exact byte quota, and leaves proof of
 //! whether anything was cut.
 #![forbid(unsafe_code)]
+// It begins at `program!`, without the Rust runtime.
+#![cfg_attr(not(test), no_main)]
 
 mod cli;
 mod doctor;
@@ -17,6 +19,7 @@ use plan::Plan;
 use refusal::Refusal;
 use std::ffi::OsString;
 use voice::Voice;
+use weir_common::sys::entry::Words;
 use weir_common::sys::files::{self, Kind, Standard};
 use weir_common::sys::heap::Heap;
 use weir_common::sys::inherited;
@@ -25,9 +28,12 @@ use weir_common::sys::inherited;
 #[global_allocator]
 static HEAP: Heap = Heap::new();
 
-fn main() -> ! {
+#[cfg(not(test))]
+weir_common::program!(main);
+
+fn main(words: Words) -> ! {
     let mut voice = Voice::new(inherited::inherited().standard_open[2]);
-    let leave = match cli::understand(std::env::args_os().skip(1)) {
+    let leave = match cli::understand(words.skip(1)) {
         Ok(Request::Print(text)) => voice.print(&text),
         Ok(Request::Doctor(examination)) => doctor::report(&examination, &mut voice)
             .unwrap_or_else(|refusal| refuse(&refusal, &mut voice)),

@@ -214,6 +214,12 @@ pub fn open_null() -> Result<OwnedFd> {
     Ok(fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
+/// Opens `/dev/null` for reading and writing, to stand in for a standard descriptor: the one
+/// that is not close-on-exec.
+pub(super) fn open_null_for_both() -> Result<OwnedFd> {
+    Ok(fs::open("/dev/null", OFlags::RDWR, Mode::empty())?)
+}
+
 const LOG: OFlags = OFlags::WRONLY
     .union(OFlags::APPEND)
     .union(OFlags::NOFOLLOW)

@@ -1,11 +1,12 @@
-//! What this process was started with, noted before the Rust runtime changes it.
+//! What this process was started with, noted before it is changed.
 //!
-//! The runtime ignores SIGPIPE and opens `/dev/null` on closed standard descriptors
-//! before `main`. A constructor runs before the runtime and notes the original
-//! state; the job is then started with exactly that.
+//! The first thing that the program does is to ignore SIGPIPE and to open `/dev/null` on
+//! closed standard descriptors, so that no file of its own is taken for one of them. The job
+//! is then started with exactly what there was before.
 
 use super::files;
 use super::signals::{self, SignalSet};
+use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 static MASK: AtomicU64 = AtomicU64::new(0);
@@ -34,24 +35,32 @@ pub fn inherited() -> Inherited {
     }
 }
 
-extern "C" fn note() {
+/// Notes the state, and makes it fit for a program that opens files. Ends the process where
+/// a standard descriptor is closed and there is nothing to put in its place.
+///
+/// To be called once, before anything is opened.
+pub(super) fn take_over() {
     MASK.store(signals::current_mask().bits(), Ordering::Relaxed);
     let mut flags = 0;
     for number in 0..3 {
-        if files::is_open(number) {
+        if files::is_open(number) || !fill(number) {
             flags |= 1 << number;
         }
     }
-    if signals::is_ignored(libc::SIGPIPE) {
+    if signals::ignore_pipe() {
         flags |= PIPE_IGNORED;
     }
     FLAGS.store(flags, Ordering::Relaxed);
 }
 
-// SAFETY: the loader calls every pointer in .init_array once, on the only thread,
-// after the C library is ready and before `main`. `note` needs nothing of the Rust
-// runtime: it makes system calls and stores into atomics. glibc passes arguments
-// that a function without parameters may leave alone; musl passes none.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static NOTE_BEFORE_RUNTIME: extern "C" fn() = note;
+/// Puts `/dev/null` in the place of a standard descriptor: the lowest free one, if it is not
+/// open. Says whether that was so.
+fn fill(number: RawFd) -> bool {
+    let Ok(null) = files::open_null_for_both() else { std::process::abort() };
+    let is_filled = null.as_raw_fd() == number;
+    if is_filled {
+        // It stays for as long as the process does.
+        let _ = null.into_raw_fd();
+    }
+    is_filled
+}

@@ -1,6 +1,7 @@
 pub mod allocation;
 pub mod descendants;
 pub mod descriptors;
+pub mod entry;
 pub mod errno;
 pub mod fifo;
 pub mod file_system;

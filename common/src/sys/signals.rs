@@ -150,13 +150,23 @@ pub(crate) fn is_ignored(signal: i32) -> bool {
 
 /// Sets what a signal does. Async-signal-safe.
 pub(crate) fn dispose(signal: i32, how: Disposition) {
+    replace(signal, how);
+}
+
+/// Makes a write to a closed pipe an error and nothing worse. Says whether it was so before.
+pub(super) fn ignore_pipe() -> bool {
+    replace(libc::SIGPIPE, Disposition::Ignored) == libc::SIG_IGN
+}
+
+/// Sets what a signal does, and says what handled it before.
+fn replace(signal: i32, how: Disposition) -> usize {
     let handler = match how {
         Disposition::Default => libc::SIG_DFL,
         Disposition::Ignored => libc::SIG_IGN,
     };
     let mut action: KernelAction = [0; 8];
     action[0] = handler;
-    exchange(signal, Some(action));
+    exchange(signal, Some(action))[0]
 }
 
 /// Makes ended children wait to be reaped, whatever was inherited for SIGCHLD.
