@@ -310,10 +310,11 @@ fn where_no_background_drainer_can_be_made_weir_waits_itself() {
         return;
     }
     let place = place_with_go();
-    // The second process that weir makes. glibc makes it by clone and a thread by clone3,
-    // musl by fork and a thread by clone; strace counts each call by itself.
-    let fault = "inject=?fork,clone:error=EAGAIN:when=2";
-    let under = ["strace", "-qq", "-o", "trace", "-e", "trace=?fork,clone", "-e", fault];
+    // The second process that weir makes: the job is made by clone. glibc makes the next by
+    // clone too, and a thread by clone3; musl makes it by fork, and has no thread here.
+    let (fork, clone) = ("inject=?fork:error=EAGAIN", "inject=clone:error=EAGAIN:when=2");
+    let under = ["strace", "-qq", "-o", "trace", "-e", "trace=?fork,clone"];
+    let under = [&under[..], &["-e", fork, "-e", clone]].concat();
     let weir = place.weir().option("grace", "0").option("receipt", "r.json").under(&under);
     let events = std::fs::File::create(place.at("events")).unwrap();
     let running = weir.option("status-fd", "1").stdout(events).sh(HOLDER).spawn();

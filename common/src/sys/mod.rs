@@ -18,3 +18,4 @@ pub mod spawn;
 pub mod streams;
 pub mod terminal;
 pub mod thread;
+mod twin;

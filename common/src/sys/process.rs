@@ -30,6 +30,12 @@ impl Pid {
         self.0
     }
 
+    /// The same for rustix, which tells the kernel without the C library and its `errno`.
+    fn for_rustix(self) -> rustix::process::Pid {
+        // SAFETY: it is positive.
+        unsafe { rustix::process::Pid::from_raw_unchecked(self.0) }
+    }
+
     /// Whether it is the first of its pid namespace, which no signal kills by default.
     pub const fn is_init(self) -> bool {
         self.0 == 1
@@ -195,29 +201,36 @@ fn usage_of(raw: &libc::rusage) -> Usage {
     }
 }
 
+/// Any signal for rustix, which would have the C library's own ones left alone.
+fn signal_of(number: i32) -> Option<rustix::process::Signal> {
+    // SAFETY: weir sends these only, and handles none of them.
+    (1..=64)
+        .contains(&number)
+        .then(|| unsafe { rustix::process::Signal::from_raw_unchecked(number) })
+}
+
 /// Sends a signal, real-time ones too: kill(2).
 pub fn send(to: Pid, signal: i32) -> Result<(), Errno> {
-    // SAFETY: kill(2) takes two numbers; a `Pid` is positive, so it is one process.
-    match unsafe { libc::kill(to.raw(), signal) } {
-        0 => Ok(()),
-        _ => Err(Errno::last()),
-    }
+    let signal = signal_of(signal).ok_or(Errno::EINVAL)?;
+    Ok(rustix::process::kill_process(to.for_rustix(), signal)?)
 }
 
 /// Sends a signal to every process of a group: kill(2) with a negative number.
 pub fn send_to_group(leader: Pid, signal: i32) -> Result<(), Errno> {
-    // SAFETY: as above; a `Pid` is positive, so its negative is a group, and a pid of 1
-    // (which would make it everybody) leads none that a job is in.
-    match unsafe { libc::kill(-leader.raw(), signal) } {
-        0 => Ok(()),
-        _ => Err(Errno::last()),
-    }
+    let signal = signal_of(signal).ok_or(Errno::EINVAL)?;
+    Ok(rustix::process::kill_process_group(leader.for_rustix(), signal)?)
 }
 
 /// Whether a process leads the group that it is in.
 pub fn leads_its_group(pid: Pid) -> bool {
-    // SAFETY: getpgid(2) takes a number.
-    unsafe { libc::getpgid(pid.raw()) == pid.raw() }
+    let pid = pid.for_rustix();
+    rustix::process::getpgid(Some(pid)) == Ok(pid)
+}
+
+/// Makes a child that has not become another program yet lead a group of its own.
+pub(super) fn lead_group(child: Pid) {
+    let child = child.for_rustix();
+    let _ = rustix::process::setpgid(Some(child), Some(child));
 }
 
 /// Sends a signal to every process that this one may send to, except itself and

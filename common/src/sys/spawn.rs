@@ -1,4 +1,4 @@
-//! Starting a job: fork(2), execve(2), and the search along `PATH`.
+//! Starting a job: clone(2), execve(2), and the search along `PATH`.
 //!
 //! The standard library's `Command` resets the signal mask and SIGPIPE, drops
 //! malformed environment entries and cannot run a script without `#!`; a launcher
@@ -6,11 +6,12 @@
 
 use super::errno::Errno;
 use super::inherited::Inherited;
-use super::process::Pid;
+use super::process::{self, Pid};
 use super::signals::{self, Disposition};
 use super::terminal::Terminal;
+use super::twin;
 use std::ffi::{CStr, CString, c_char};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// What the job is and what it starts with. Everything that is not named here it
 /// inherits as it is.
@@ -94,12 +95,18 @@ pub struct StartError {
 }
 
 /// Starts a job whose standard output and error are `output`, or without it the inherited
-/// ones, and nothing else of ours.
+/// ones, and nothing else of ours; returns when its program runs.
 ///
 /// To be called while the process has one thread; the caller blocks signals first, and
-/// the job gets the inherited mask back. The process is there when this returns; whether
-/// its program runs, [`Starting::verdict`] tells.
-pub fn begin(job: &Job<'_>, output: Option<OwnedFd>) -> Result<Starting, StartError> {
+/// the job gets the inherited mask back. `meanwhile` is called as soon as the process is
+/// there, and should return when [`Starting`] can be read: then its program runs, or could
+/// not be started. Until then it may wait, and pass signals on, by what is in
+/// [`super::streams`], [`super::signals`], [`super::terminal`] and [`process`].
+pub fn start(
+    job: &Job<'_>,
+    output: Option<OwnedFd>,
+    meanwhile: impl FnOnce(&Starting<'_>),
+) -> Result<Pid, StartError> {
     let fail = |step, errno, output| Err(StartError { step, errno, output });
     let flags = rustix::pipe::PipeFlags::CLOEXEC;
     let (verdict, reporter) = match rustix::pipe::pipe_with(flags) {
@@ -107,59 +114,86 @@ pub fn begin(job: &Job<'_>, output: Option<OwnedFd>) -> Result<Starting, StartEr
         Err(errno) => return fail(Step::Fork, errno.into(), output),
     };
     let mut program = Program::new(job);
-    // SAFETY: this process has one thread, so the child may go on as it is; `run_child`
-    // calls only async-signal-safe functions all the same, and never returns.
-    match unsafe { libc::fork() } {
-        -1 => fail(Step::Fork, Errno::last(), output),
-        0 => run_child(job, &mut program, output.as_ref().map(AsFd::as_fd), &reporter),
-        pid => {
-            if let Group::Own(_) = job.group {
-                // The child does it too; whoever comes first, it is done when either
-                // goes on. After its execve this one is refused, and not needed.
-                // SAFETY: setpgid(2) takes two numbers.
-                unsafe { libc::setpgid(pid, pid) };
-            }
-            Ok(Starting { pid: Pid::new(pid), verdict, output })
+    // Raw, since it is closed here while the child has it still.
+    let (given, end) = (output.as_ref().map(AsFd::as_fd), reporter.as_raw_fd());
+    let mut child = || run_child(job, &mut program, given, end);
+    // SAFETY: this process has one thread. The child calls only async-signal-safe functions
+    // and allocates nothing. What it works with is dropped, and reaped with its last word,
+    // after `verdict`, which is there when it is another program or at its end. Meanwhile
+    // this thread goes to the kernel past `errno`: by rustix, here and in all that a
+    // `meanwhile` may call.
+    let twin = match unsafe { twin::begin(&mut child) } {
+        Ok(twin) => twin,
+        Err(errno) => return fail(Step::Fork, errno, output),
+    };
+    // Or the end would never come.
+    drop(reporter);
+    let verdict = Verdict(verdict);
+    if let Group::Own(_) = job.group {
+        // The child does it too; whoever comes first, it is done when either goes on. After
+        // its execve this one is refused, and not needed.
+        process::lead_group(twin.pid);
+    }
+    meanwhile(&Starting { pid: twin.pid, verdict: verdict.0.as_fd() });
+    match verdict.wait() {
+        None => Ok(twin.pid),
+        Some(message) => {
+            // SAFETY: a null pointer makes waitpid(2) only reap; the pid is our child's,
+            // and the child has said its last word.
+            unsafe { libc::waitpid(twin.pid.raw(), std::ptr::null_mut(), 0) };
+            let (step, errno) = decode(message);
+            fail(step, errno, output)
         }
     }
 }
 
-/// A process that is about to become the job.
+/// A process that is about to become the job. It can be read ([`AsFd`]) as soon as it is
+/// known whether the job's program runs.
 #[derive(Debug)]
-pub struct Starting {
+pub struct Starting<'a> {
     pid: Pid,
-    verdict: OwnedFd,
-    output: Option<OwnedFd>,
+    verdict: BorrowedFd<'a>,
 }
 
-impl Starting {
+impl Starting<'_> {
     /// The job's process id.
     pub fn pid(&self) -> Pid {
         self.pid
     }
+}
 
-    /// Waits until the job's program runs, or could not be started. It can be read
-    /// ([`AsFd`]) as soon as that is known.
-    pub fn verdict(self) -> Result<Pid, StartError> {
+impl AsFd for Starting<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.verdict
+    }
+}
+
+/// Where a child says why it could not become the job.
+struct Verdict(OwnedFd);
+
+impl Verdict {
+    /// Waits for what it says, or for the end: execve(2) has closed it, or a signal was
+    /// quicker. Either way the job was there.
+    fn wait(&self) -> Option<[u8; MESSAGE_BYTES]> {
         let mut message = [0; MESSAGE_BYTES];
-        match super::streams::read(&self.verdict, &mut message) {
-            Ok(MESSAGE_BYTES) => {
-                // SAFETY: a null pointer makes waitpid(2) only reap; the pid is our
-                // child's, and the child has said its last word.
-                unsafe { libc::waitpid(self.pid.raw(), std::ptr::null_mut(), 0) };
-                let (step, errno) = decode(message);
-                Err(StartError { step, errno, output: self.output })
+        loop {
+            match super::streams::read(&self.0, &mut message) {
+                Ok(MESSAGE_BYTES) => return Some(message),
+                Ok(_) => return None,
+                // Tried again: one or the other always comes, and before that nothing that
+                // the child works with may go.
+                Err(_) => {}
             }
-            // The end: execve closed it, or a signal was quicker. Either way the job was
-            // there.
-            _ => Ok(self.pid),
         }
     }
 }
 
-impl AsFd for Starting {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.verdict.as_fd()
+impl Drop for Verdict {
+    fn drop(&mut self) {
+        // Also where a `meanwhile` panics.
+        if std::thread::panicking() {
+            self.wait();
+        }
     }
 }
 
@@ -183,7 +217,7 @@ fn decode(message: [u8; MESSAGE_BYTES]) -> (Step, Errno) {
     (step, Errno::from_raw(i32::from_ne_bytes([e, f, g, h])))
 }
 
-/// Everything that execve(2) needs, laid out before the fork: the child may not allocate.
+/// Everything that execve(2) needs, laid out beforehand: the child may not allocate.
 struct Program {
     candidates: Vec<CString>,
     arguments: Vec<*const c_char>,
@@ -262,20 +296,18 @@ fn environment() -> impl Iterator<Item = &'static CStr> {
     })
 }
 
+/// Becomes the job, or says why not.
 fn run_child(
     job: &Job<'_>,
     program: &mut Program,
     output: Option<BorrowedFd<'_>>,
-    reporter: &OwnedFd,
-) -> ! {
+    reporter: RawFd,
+) {
     let (step, errno) = prepare(job, output).unwrap_or_else(|| execute(program));
     let message = encode(step, errno);
-    // SAFETY: write(2) and _exit(2) are async-signal-safe; the message is alive. One
-    // write of eight bytes into an empty pipe is whole.
-    unsafe {
-        libc::write(reporter.as_raw_fd(), message.as_ptr().cast(), message.len());
-        libc::_exit(127)
-    }
+    // SAFETY: write(2) is async-signal-safe; the message is alive. One write of eight bytes
+    // into an empty pipe is whole.
+    unsafe { libc::write(reporter, message.as_ptr().cast(), message.len()) };
 }
 
 fn errno_now() -> i32 {

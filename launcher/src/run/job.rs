@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use weir_common::Errno;
 use weir_common::sys::inherited::Inherited;
 use weir_common::sys::process::{self, Pid};
-use weir_common::sys::spawn::{self, Group, Job, StartError, Starting, Step};
+use weir_common::sys::spawn::{self, Group, Job, Starting, Step};
 use weir_common::sys::{files, signals, streams};
 
 /// What weir changes for itself, and gives back to the job.
@@ -82,8 +82,7 @@ pub(super) fn start(
             Scope::Group => Group::Own(relay.terminal().filter(|terminal| terminal.is_ours())),
         },
     };
-    let failed = match spawn::begin(&job, output).and_then(|starting| await_start(starting, relay))
-    {
+    let failed = match spawn::start(&job, output, |starting| await_start(starting, relay)) {
         Ok(pid) => return Ok(Start::Running(pid)),
         Err(failed) => failed,
     };
@@ -119,7 +118,7 @@ pub(super) fn start(
 
 /// Waits until the job's program runs, and passes signals on meanwhile: a program on a
 /// file system that hangs takes its time.
-fn await_start(starting: Starting, relay: &Relay<'_>) -> Result<Pid, StartError> {
+fn await_start(starting: &Starting<'_>, relay: &Relay<'_>) {
     let pid = starting.pid();
     relay.pass_on_early(pid);
     while let Ok(Some(0)) = streams::first_readable([relay.signals.as_fd(), starting.as_fd()], None)
@@ -128,7 +127,6 @@ fn await_start(starting: Starting, relay: &Relay<'_>) -> Result<Pid, StartError>
             relay.pass_on(pid, arrived);
         }
     }
-    starting.verdict()
 }
 
 /// Tells a failed start where its reader looks: in the log, through the stream, so that
