@@ -28,6 +28,7 @@ mod quota;
 mod receipts;
 mod reserve;
 mod signals;
+mod start_up;
 mod status_events;
 mod tee;
 mod terminal;
