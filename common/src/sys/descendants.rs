@@ -2,7 +2,6 @@
 
 use super::errno::Errno;
 use super::process::Pid;
-use std::collections::BTreeMap;
 
 /// Whether `/proc` can be asked.
 pub fn can_be_listed() -> bool {
@@ -18,15 +17,16 @@ pub fn children() -> Result<Vec<Pid>, Errno> {
 /// Everything that descends from this process, parents first, except what descends from
 /// the processes in `except`. Orphans count where this process adopts them.
 pub fn descendants(except: &[Pid]) -> Result<Vec<Pid>, Errno> {
-    let mut children: BTreeMap<i32, Vec<Pid>> = BTreeMap::new();
-    for (pid, parent) in parents()? {
-        children.entry(parent.raw()).or_default().push(pid);
-    }
+    let mut left = parents()?;
+    left.sort_unstable_by_key(|(_, parent)| parent.raw());
     let mut found = vec![Pid::own()];
     let mut next = 0;
-    while let Some(parent) = found.get(next) {
-        let below = children.remove(&parent.raw()).unwrap_or_default();
-        found.extend(below.into_iter().filter(|child| !except.contains(child)));
+    while let Some(parent) = found.get(next).map(|parent| parent.raw()) {
+        let first = left.partition_point(|(_, other)| other.raw() < parent);
+        let below = left[first..].partition_point(|(_, other)| other.raw() == parent);
+        // Taken out: pids that were given anew meanwhile could form a circle.
+        let below = left.drain(first..first + below).map(|(child, _)| child);
+        found.extend(below.filter(|child| !except.contains(child)));
         next += 1;
     }
     found.remove(0);

@@ -13,10 +13,10 @@ const FIRST: RawFd = 3;
 /// To be called where everything that this process has opened for itself and still
 /// needs is in the list; what is closed was inherited, and nobody here owns it.
 pub fn keep_only<'a>(kept: impl IntoIterator<Item = BorrowedFd<'a>>) {
-    let mut kept: Vec<RawFd> = kept.into_iter().map(|fd| fd.as_raw_fd()).collect();
-    kept.sort_unstable();
+    let kept: Vec<RawFd> = kept.into_iter().map(|fd| fd.as_raw_fd()).collect();
     let mut from = FIRST;
-    for next in kept.iter().copied().filter(|kept| *kept >= FIRST) {
+    // There are a handful: looking for the next is less than sorting them.
+    while let Some(next) = kept.iter().copied().filter(|kept| *kept >= from).min() {
         if next > from && close_range(from, next - 1).is_err() {
             return close_singly(&kept);
         }
@@ -37,7 +37,7 @@ fn close_range(first: RawFd, last: RawFd) -> Result<(), Errno> {
 /// that `/proc` lists, or without `/proc` all that there may be.
 fn close_singly(kept: &[RawFd]) {
     let close = |fd: RawFd| {
-        if fd >= FIRST && kept.binary_search(&fd).is_err() {
+        if fd >= FIRST && !kept.contains(&fd) {
             // SAFETY: see `keep_only`. The descriptor of the listing itself may be
             // among these, so the listing has ended before the first close.
             unsafe { libc::close(fd) };

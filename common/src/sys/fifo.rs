@@ -27,9 +27,10 @@ pub struct Ends {
 /// `ESTALE` says that the name leads to something else.
 pub fn open_at(directory: impl AsFd, name: &OsStr, identity: Identity) -> Result<Ends, Errno> {
     let common = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let reader = fs::openat(&directory, name, common | OFlags::RDONLY, Mode::empty())?;
+    let open = |mode| files::open_at(directory.as_fd(), name, common | mode, Mode::empty());
+    let reader = open(OFlags::RDONLY)?;
     // Non-blocking, so that a FIFO that was swapped in answers ENXIO instead of hanging.
-    let writer = fs::openat(&directory, name, common | OFlags::WRONLY, Mode::empty())?;
+    let writer = open(OFlags::WRONLY)?;
     for end in [&reader, &writer] {
         // What was swapped in may have got the inode of the FIFO that was swapped out.
         let end = files::status(end)?.if_ours(Kind::Fifo).map_err(|_| Errno::ESTALE)?;

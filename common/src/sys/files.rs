@@ -104,6 +104,10 @@ pub fn status(file: impl AsFd) -> Result<Status> {
 
 /// Looks at a name without following a symbolic link: fstatat(2).
 pub fn status_at(directory: impl AsFd, name: &OsStr) -> Result<Status> {
+    look_at(directory.as_fd(), name)
+}
+
+fn look_at(directory: BorrowedFd<'_>, name: &OsStr) -> Result<Status> {
     Ok(Status::of(fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?))
 }
 
@@ -181,16 +185,32 @@ impl Standard {
     }
 }
 
+/// Opens a path. For each kind of call with a path there is one function like this, which
+/// is not generic: each instance of the library's own would have its own copy of the path
+/// on the stack, and its own way to deal with a long one.
+pub(super) fn open_at(
+    base: BorrowedFd<'_>,
+    path: &OsStr,
+    flags: OFlags,
+    mode: Mode,
+) -> Result<OwnedFd> {
+    Ok(fs::openat(base, path, flags, mode)?)
+}
+
+fn remove_at(directory: BorrowedFd<'_>, name: &OsStr, flags: AtFlags) -> Result<()> {
+    Ok(fs::unlinkat(directory, name, flags)?)
+}
+
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// Opens a directory for use as the base of later calls, following links on the way.
 pub fn open_directory(path: &Path) -> Result<OwnedFd> {
-    Ok(fs::open(path, DIRECTORY, Mode::empty())?)
+    open_at(here(), path.as_os_str(), DIRECTORY, Mode::empty())
 }
 
 /// Opens a directory that is no symbolic link (`ENOTDIR` or `ELOOP` when it is one).
 pub fn open_directory_at(base: impl AsFd, name: &OsStr) -> Result<OwnedFd> {
-    Ok(fs::openat(base, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?)
+    open_at(base.as_fd(), name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
 }
 
 /// Makes a directory with mode 0700: mkdirat(2).
@@ -200,18 +220,19 @@ pub fn make_directory_at(base: impl AsFd, name: &OsStr) -> Result<()> {
 
 /// Removes an empty directory.
 pub fn remove_directory_at(base: impl AsFd, name: &OsStr) -> Result<()> {
-    Ok(fs::unlinkat(base, name, AtFlags::REMOVEDIR)?)
+    remove_at(base.as_fd(), name, AtFlags::REMOVEDIR)
 }
 
 /// Opens a directory as a job's working directory; it need not be readable.
 pub fn open_working_directory(path: &Path) -> Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(fs::open(path, flags, Mode::empty())?)
+    open_at(here(), path.as_os_str(), flags, Mode::empty())
 }
 
 /// Opens `/dev/null` for reading.
 pub fn open_null() -> Result<OwnedFd> {
-    Ok(fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    open_at(here(), OsStr::new("/dev/null"), flags, Mode::empty())
 }
 
 /// Opens `/dev/null` for reading and writing, to stand in for a standard descriptor: the one
@@ -229,17 +250,17 @@ const LOG: OFlags = OFlags::WRONLY
 /// Creates a log with mode 0600; `EEXIST` when the name is taken by anything at all.
 pub fn create_log_at(directory: impl AsFd, name: &OsStr) -> Result<OwnedFd> {
     let mode = Mode::RUSR | Mode::WUSR;
-    create_with(directory, name, LOG | OFlags::CREATE | OFlags::EXCL, mode)
+    create_with(directory.as_fd(), name, LOG | OFlags::CREATE | OFlags::EXCL, mode)
 }
 
 /// Creates a file with exactly this mode, or leaves none.
 pub(crate) fn create_with(
-    directory: impl AsFd,
+    directory: BorrowedFd<'_>,
     name: &OsStr,
     flags: OFlags,
     mode: Mode,
 ) -> Result<OwnedFd> {
-    let file = fs::openat(&directory, name, flags, mode)?;
+    let file = open_at(directory, name, flags, mode)?;
     // The umask may have taken something away.
     if let Err(errno) = fs::fchmod(&file, mode) {
         let _ = unlink_at(directory, name);
@@ -252,7 +273,7 @@ pub(crate) fn create_with(
 pub fn open_log_at(directory: impl AsFd, name: &OsStr) -> Result<OwnedFd> {
     // Non-blocking means nothing to a regular file; it keeps a FIFO that was planted
     // a moment ago, or somebody's lease, from hanging the open.
-    Ok(fs::openat(directory, name, LOG | OFlags::NONBLOCK, Mode::empty())?)
+    open_at(directory.as_fd(), name, LOG | OFlags::NONBLOCK, Mode::empty())
 }
 
 /// The name of an open descriptor in `/proc`, by which what it leads to can be opened once
@@ -266,7 +287,7 @@ pub(super) fn name_in_proc(descriptor: impl AsFd) -> String {
 pub fn reopen_log(file: impl AsFd) -> Result<OwnedFd> {
     // The link of /proc is to be followed; what it leads to is open already.
     let flags = (LOG | OFlags::NONBLOCK).difference(OFlags::NOFOLLOW);
-    Ok(fs::open(name_in_proc(file), flags, Mode::empty())?)
+    open_at(here(), name_in_proc(file).as_ref(), flags, Mode::empty())
 }
 
 /// The directory that relative paths start from.
@@ -278,19 +299,19 @@ pub fn here() -> BorrowedFd<'static> {
 pub fn open_record_at(directory: impl AsFd, path: &Path) -> Result<OwnedFd> {
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    Ok(fs::openat(directory, path, flags, Mode::empty())?)
+    open_at(directory.as_fd(), path.as_os_str(), flags, Mode::empty())
 }
 
 /// Holds on to the file under a name, whatever it is, without opening it for anything:
 /// as long as this lives, no other file gets its identity.
 pub fn pin_at(directory: impl AsFd, name: &OsStr) -> Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(fs::openat(directory, name, flags, Mode::empty())?)
+    open_at(directory.as_fd(), name, flags, Mode::empty())
 }
 
 /// Removes a name.
 pub fn unlink_at(directory: impl AsFd, name: &OsStr) -> Result<()> {
-    Ok(fs::unlinkat(directory, name, AtFlags::empty())?)
+    remove_at(directory.as_fd(), name, AtFlags::empty())
 }
 
 /// The outcome of asking for a lock.

@@ -5,7 +5,7 @@ use super::file_system::FileSystem;
 use super::files::{self, name_in_proc};
 use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags, RenameFlags};
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 type Result<T> = std::result::Result<T, Errno>;
 
@@ -14,7 +14,7 @@ const OWNER_ONLY: Mode = Mode::RUSR.union(Mode::WUSR);
 /// Creates a file without a name, mode 0600: `O_TMPFILE`.
 pub fn create_unnamed(directory: impl AsFd) -> Result<OwnedFd> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    let file = fs::openat(directory, ".", flags, OWNER_ONLY)?;
+    let file = files::open_at(directory.as_fd(), OsStr::new("."), flags, OWNER_ONLY)?;
     fs::fchmod(&file, OWNER_ONLY)?;
     Ok(file)
 }
@@ -22,7 +22,7 @@ pub fn create_unnamed(directory: impl AsFd) -> Result<OwnedFd> {
 /// Creates a file under a name that must be free, mode 0600.
 pub fn create_named(directory: impl AsFd, name: &OsStr) -> Result<OwnedFd> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    files::create_with(directory, name, flags, OWNER_ONLY)
+    files::create_with(directory.as_fd(), name, flags, OWNER_ONLY)
 }
 
 /// Allocates the first `bytes` of a file, so that writing them later needs no room.
@@ -91,13 +91,21 @@ pub fn link_unnamed(
     directory: impl AsFd,
     name: &OsStr,
 ) -> Result<()> {
+    let new = (directory.as_fd(), name);
     match way {
-        Unnamed::Descriptor => Ok(fs::linkat(file, "", directory, name, AtFlags::EMPTY_PATH)?),
+        Unnamed::Descriptor => link((file.as_fd(), OsStr::new("")), new, AtFlags::EMPTY_PATH),
         Unnamed::Proc => {
             let path = name_in_proc(file);
-            Ok(fs::linkat(fs::CWD, path, directory, name, AtFlags::SYMLINK_FOLLOW)?)
+            link((files::here(), path.as_ref()), new, AtFlags::SYMLINK_FOLLOW)
         }
     }
+}
+
+/// A name in a directory.
+type Entry<'a> = (BorrowedFd<'a>, &'a OsStr);
+
+fn link(old: Entry<'_>, new: Entry<'_>, flags: AtFlags) -> Result<()> {
+    Ok(fs::linkat(old.0, old.1, new.0, new.1, flags)?)
 }
 
 /// Whether this process may tell an unnamed file in this way, found out without leaving a
@@ -111,7 +119,7 @@ pub fn can_tell_unnamed(file: impl AsFd, way: Unnamed, directory: impl AsFd) -> 
 /// Gives a file a second name. `EEXIST` when that name is taken.
 pub fn link_named(directory: impl AsFd, old: &OsStr, new: &OsStr) -> Result<()> {
     let directory = directory.as_fd();
-    Ok(fs::linkat(directory, old, directory, new, AtFlags::empty())?)
+    link((directory, old), (directory, new), AtFlags::empty())
 }
 
 /// Moves a name to another that must be free: `RENAME_NOREPLACE`.
