@@ -4,7 +4,7 @@
 //! the fields, writes them again and compares: whatever differs by a byte is refused,
 //! so that one content has one form.
 
-use serde_json::{Map, Value};
+use crate::value::Value;
 use std::fmt::{self, Write};
 
 /// Why bytes are no record.
@@ -87,7 +87,7 @@ impl Writer {
 }
 
 /// A parsed record whose fields are being taken.
-pub(crate) struct Fields(Map<String, Value>);
+pub(crate) struct Fields(Vec<(String, Value)>);
 
 impl Fields {
     pub(crate) fn parse(bytes: &[u8], bytes_max: usize) -> Result<Fields, RecordError> {
@@ -105,7 +105,8 @@ impl Fields {
         key: &'static str,
         get: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T, RecordError> {
-        self.0.get(key).and_then(get).ok_or(RecordError::Field(key))
+        let named = self.0.iter().rev().find(|(name, _)| name == key);
+        named.and_then(|(_, value)| get(value)).ok_or(RecordError::Field(key))
     }
 
     pub(crate) fn number(&self, key: &'static str) -> Result<u64, RecordError> {
@@ -131,7 +132,10 @@ impl Fields {
         key: &'static str,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<Option<T>, RecordError> {
-        self.take(key, |value| if value.is_null() { Some(None) } else { read(value).map(Some) })
+        self.take(key, |value| match value {
+            Value::Null => Some(None),
+            value => read(value).map(Some),
+        })
     }
 }
 

@@ -41,6 +41,7 @@ mod reading;
 mod receipt;
 mod receipt_v1;
 mod size;
+mod value;
 
 /// The only door to the kernel, and the only module with `unsafe` code.
 ///

@@ -5,8 +5,7 @@ use crate::ending::Leave;
 use crate::plan::Plan;
 use crate::refusal::{Refusal, printable};
 use crate::run::{self, Findings, Verdict};
-use crate::voice::Voice;
-use serde_json::Value;
+use crate::voice::{Voice, quoted};
 use std::fmt::Write as _;
 
 /// Examines a directory and reports on standard output: leaves with 0 where a run would
@@ -56,7 +55,7 @@ fn json(findings: &Findings) -> String {
         if let Verdict::Refused(refusal) = &finding.verdict {
             let _ = write!(text, ",\"code\":\"{}\"", refusal.code().as_str());
         }
-        let _ = write!(text, ",\"detail\":{}}}", Value::from(detail));
+        let _ = write!(text, ",\"detail\":{}}}", quoted(&detail));
     }
     text.push_str("]}\n");
     text

@@ -162,6 +162,12 @@ impl Voice {
     }
 }
 
+/// A text as JSON writes it.
+pub(crate) fn quoted(text: &str) -> String {
+    // Every text can be written.
+    serde_json::to_string(text).unwrap_or_default()
+}
+
 /// One status line: a JSON object whose first key is `event`.
 struct Event(String);
 
@@ -171,8 +177,7 @@ impl Event {
     }
 
     fn text(mut self, key: &str, value: &str) -> Event {
-        let value = serde_json::Value::from(value);
-        let _ = write!(self.0, ",\"{key}\":{value}");
+        let _ = write!(self.0, ",\"{key}\":{}", quoted(value));
         self
     }
 
