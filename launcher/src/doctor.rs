@@ -10,6 +10,8 @@ use std::fmt::Write as _;
 
 /// Examines a directory and reports on standard output: leaves with 0 where a run would
 /// start, with 1 where it would be refused.
+#[cold]
+#[inline(never)]
 pub(crate) fn report(examination: &Examination, voice: &mut Voice) -> Result<Leave, Refusal> {
     let plan = Plan::of_examination(examination)?;
     let findings = run::examine(&plan)?;

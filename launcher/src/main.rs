@@ -90,6 +90,8 @@ fn is_standard_error_of(args: &Args) -> bool {
     })
 }
 
+#[cold]
+#[inline(never)]
 fn refuse(refusal: &Refusal, voice: &mut Voice) -> Leave {
     voice.refused(refusal);
     Leave::Code(refusal.code().exit_code())

@@ -42,8 +42,14 @@ codes! {
 }
 
 /// One refusal: `weir: error[<code>]: <what> <path>: <reason>`, and perhaps a hint.
+///
+/// It is the seldom way out of nearly every function, and each of them has room for it where
+/// it returns: so it is a pointer, and what makes one is kept apart from what runs.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct Refusal(Box<Words>);
+
+#[derive(Debug)]
+struct Words {
     code: Code,
     what: String,
     path: Option<PathBuf>,
@@ -53,35 +59,44 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     /// What was attempted, without the path that it is about.
+    #[cold]
     pub(crate) fn new(code: Code, what: impl Into<String>) -> Refusal {
-        Refusal { code, what: what.into(), path: None, reason: None, hint: None }
+        let what = what.into();
+        Refusal(Box::new(Words { code, what, path: None, reason: None, hint: None }))
     }
 
-    pub(crate) fn at(self, path: impl AsRef<Path>) -> Refusal {
-        Refusal { path: Some(path.as_ref().to_owned()), ..self }
+    #[cold]
+    pub(crate) fn at(mut self, path: impl AsRef<Path>) -> Refusal {
+        self.0.path = Some(path.as_ref().to_owned());
+        self
     }
 
-    pub(crate) fn because(self, reason: impl Display) -> Refusal {
-        Refusal { reason: Some(reason.to_string()), ..self }
+    #[cold]
+    pub(crate) fn because(mut self, reason: impl Display) -> Refusal {
+        self.0.reason = Some(reason.to_string());
+        self
     }
 
     /// What the reader can do about it.
-    pub(crate) fn hint(self, hint: impl Into<String>) -> Refusal {
-        Refusal { hint: Some(hint.into()), ..self }
+    #[cold]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Refusal {
+        self.0.hint = Some(hint.into());
+        self
     }
 
     pub(crate) fn code(&self) -> Code {
-        self.code
+        self.0.code
     }
 
     /// The line without its prefix, as status lines carry it.
+    #[cold]
     pub(crate) fn message(&self) -> String {
-        let mut message = printable(&self.what);
-        if let Some(path) = &self.path {
+        let mut message = printable(&self.0.what);
+        if let Some(path) = &self.0.path {
             message.push(' ');
             message.push_str(&printable(&path.to_string_lossy()));
         }
-        if let Some(reason) = &self.reason {
+        if let Some(reason) = &self.0.reason {
             message.push_str(": ");
             message.push_str(&printable(reason));
         }
@@ -89,15 +104,16 @@ impl Refusal {
     }
 
     /// The first line, as it is printed and told in the log.
+    #[cold]
     pub(crate) fn line(&self) -> String {
-        format!("weir: error[{}]: {}\n", self.code.as_str(), self.message())
+        format!("weir: error[{}]: {}\n", self.0.code.as_str(), self.message())
     }
 }
 
 impl Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.line())?;
-        match &self.hint {
+        match &self.0.hint {
             Some(hint) => writeln!(f, "hint: {hint}"),
             None => Ok(()),
         }

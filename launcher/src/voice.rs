@@ -74,6 +74,8 @@ impl Voice {
     }
 
     /// Prints what was asked for on standard output.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn print(&mut self, text: &str) -> Leave {
         let mut rest = text.as_bytes();
         while !rest.is_empty() {
@@ -97,12 +99,16 @@ impl Voice {
 
     /// What keeps a log's state unknown: a note here, a warning for whoever has asked
     /// for events.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn doubt(&mut self, line: &str) {
         self.note(line);
         self.tell(Event::new("warning").text("message", line));
     }
 
     /// A failure of weir's own after the job's start.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn failure(&mut self, message: &str) {
         let message = printable(message);
         if self.loudness != Loudness::Nothing {
@@ -111,6 +117,8 @@ impl Voice {
         self.tell(Event::new("warning").text("message", &message));
     }
 
+    #[cold]
+    #[inline(never)]
     pub(crate) fn refused(&mut self, refusal: &Refusal) {
         if self.loudness != Loudness::Nothing {
             self.error(&refusal.to_string());

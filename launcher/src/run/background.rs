@@ -19,6 +19,8 @@ use weir_drainer::{Drain, Pause, Until};
 ///
 /// Where there can be no copy, weir waits itself: nothing that it has begun is
 /// abandoned.
+#[cold]
+#[inline(never)]
 pub(super) fn settle<Source: AsFd, Log: AsFd>(
     plan: &Plan,
     leave: Leave,

@@ -100,6 +100,8 @@ impl Records<'_> {
 
     /// Publishes what is proven: the fact first, then the receipt, which tells what
     /// became of the fact.
+    #[cold]
+    #[inline(never)]
     pub(super) fn publish(
         self,
         plan: &Plan,

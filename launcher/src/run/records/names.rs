@@ -56,6 +56,8 @@ impl<'d> Named<'d> {
     }
 
     /// Whether what has its name is such a record, for whoever wants to remove it.
+    #[cold]
+    #[inline(never)]
     pub(in crate::run) fn must_be_one(&self) -> Result<(), String> {
         let path = Path::new(&self.record.name);
         let read = match self.which {
