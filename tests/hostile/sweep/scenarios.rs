@@ -138,13 +138,13 @@ impl Scenario {
             names: Names::beside("l"),
             lingers: false,
             alone: Alone::No,
-            hits_min: 2300,
+            hits_min: 1800,
         }
     }
 
     /// With one errno of each kind.
     fn of_every_kind(self) -> Scenario {
-        Scenario { errnos: EVERY_KIND, hits_min: 1500, ..self }
+        Scenario { errnos: EVERY_KIND, hits_min: 1200, ..self }
     }
 
     fn with(mut self, options: &[&'static str]) -> Scenario {
@@ -154,7 +154,7 @@ impl Scenario {
 
     pub(super) fn log_with_receipt_and_events() -> Scenario {
         let plain = Scenario::plain("log, receipt, events").with(&["--status-fd", "1"]);
-        Scenario { hits_min: 2800, ..plain }
+        Scenario { hits_min: 2200, ..plain }
     }
 
     pub(super) fn roots_and_a_quota_that_cuts() -> Scenario {
@@ -164,7 +164,7 @@ impl Scenario {
             job: Some(": >../ran; cat \"$1\"; exit 37"),
             output: noise(QUOTA + 600),
             names: Names::below_roots(),
-            hits_min: 2800,
+            hits_min: 2200,
             ..plain
         }
         .with(&["--receipt-root", "receipts"])
@@ -196,7 +196,7 @@ impl Scenario {
     pub(super) fn kill() -> Scenario {
         let job = ": >../ran; printf 'first second\\n'; sleep 0.3 & exit 37";
         let plain = Scenario::plain("kill").with(&["--after-exit", "kill", "--grace", "1"]);
-        Scenario { job: Some(job), alone: Alone::Yes, errnos: EVERY_KIND, hits_min: 3000, ..plain }
+        Scenario { job: Some(job), alone: Alone::Yes, errnos: EVERY_KIND, hits_min: 2400, ..plain }
     }
 
     pub(super) fn reserve() -> Scenario {
@@ -212,7 +212,7 @@ impl Scenario {
     pub(super) fn examination() -> Scenario {
         let options = vec!["--json", "--receipt-root", "receipts", "."];
         let plain = Scenario::plain("examination");
-        Scenario { options, job: None, names: Names::below_roots(), hits_min: 2000, ..plain }
+        Scenario { options, job: None, names: Names::below_roots(), hits_min: 1600, ..plain }
     }
 
     /// The command of weir's.
