@@ -112,6 +112,7 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RatioAtLeast(bound) => write!(f, "≥ {bound:.2}×"),
+            RatioAtMost(bound) if *bound < 0.2 => write!(f, "≤ {bound:.3}×"),
             RatioAtMost(bound) => write!(f, "≤ {bound:.2}×"),
             AtMost(bound) => write!(f, "≤ {}", crate::report::whole(*bound)),
             Target::None => f.write_str("–"),
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn targets_read_as_bounds() {
-        assert_eq!(of("startup.synced").to_string(), "≤ 0.14×");
+        assert_eq!(of("startup.synced").to_string(), "≤ 0.143×");
         assert_eq!(of("discard.128k.wc").to_string(), "≥ 3.00×");
         assert_eq!(of("memory.idle").to_string(), "≤ 256");
         assert_eq!(of("size.catatonit").to_string(), "–");

@@ -191,6 +191,7 @@ fn conmon(bench: &Bench, conmon: &Path) -> Fallible<f64> {
     command.args(["--api-version", "1", "-c", "bench", "-u", "bench", "-n", "bench"]);
     command.arg("-r").arg(&bench.runtime).arg("-b").arg(&bundle).arg("-p").arg(&job);
     command.arg("--conmon-pidfile").arg(&own).arg("--exit-dir").arg(&bundle);
+    command.arg("--socket-dir-path").arg(bench.scratch.path());
     command.arg("-l").arg(format!("k8s-file:{}", bundle.join("log").display()));
     run::run(&mut command, Place::Anywhere)?;
     let number =

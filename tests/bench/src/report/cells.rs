@@ -19,10 +19,15 @@ pub(super) fn of(row: &Row) -> [String; 8] {
         figure(row.weir.median),
         peer.map_or_else(nothing, |peer| peer.name.clone()),
         row.peer_figure().map_or_else(nothing, |peer| figure(peer.median)),
-        row.ratio().map_or_else(nothing, |ratio| format!("{ratio:.2}×")),
+        row.ratio().map_or_else(nothing, ratio),
         row.target().to_string(),
         row.verdict().word().to_owned(),
     ]
+}
+
+/// Small ones with as many digits as their targets differ in.
+fn ratio(ratio: f64) -> String {
+    if ratio < 0.2 { format!("{ratio:.3}×") } else { format!("{ratio:.2}×") }
 }
 
 fn nothing() -> String {
@@ -57,6 +62,11 @@ pub(super) fn grouped(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn small_ratios_have_a_digit_more() {
+        assert_eq!((ratio(0.1424), ratio(1.424)), ("0.142×".to_owned(), "1.42×".to_owned()));
+    }
 
     #[test]
     fn figures_have_three_digits_or_groups() {
