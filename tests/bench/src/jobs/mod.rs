@@ -10,7 +10,7 @@ use crate::Fallible;
 use std::ffi::OsString;
 
 pub(crate) use report::Report;
-pub(crate) use write::pattern;
+pub(crate) use write::{LINE_BYTES, pattern};
 
 pub(crate) fn run(words: &[OsString]) -> Fallible<()> {
     let words: Option<Vec<&str>> = words.iter().map(|word| word.to_str()).collect();

@@ -8,10 +8,16 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+/// With its newline.
+pub(crate) const LINE_BYTES: u64 = 80;
+
 /// The first bytes of every write: lines of 79 letters and a newline.
 pub(crate) fn pattern(bytes: usize) -> Vec<u8> {
-    let letter = |at: usize| if at % 80 == 79 { b'\n' } else { b'a' + (at % 80 % 26) as u8 };
-    (0..bytes).map(letter).collect()
+    let letter = |at: u64| match at % LINE_BYTES {
+        79 => b'\n',
+        column => b'a' + (column % 26) as u8,
+    };
+    (0..bytes as u64).map(letter).collect()
 }
 
 /// Writes so many bytes as fast as they are taken.

@@ -24,7 +24,7 @@ pub(super) fn rows(bench: &Bench) -> Fallible<Vec<Row>> {
         .collect::<Fallible<Vec<Receiver>>>()?;
     let each: Vec<usize> = (0..receivers.len()).collect();
     let found = interleaved(signals, &each, |at| receivers[at].signal_us())?;
-    receivers.into_iter().try_for_each(Receiver::end)?;
+    end(receivers)?;
     let of = |wrapper: Wrapper, percent: f64| {
         let at = wrappers.iter().position(|it| *it == wrapper)?;
         let all = Samples::of(found[at].iter().copied())?;
@@ -82,11 +82,14 @@ impl Receiver {
             .map_err(|why| format!("cannot send a signal: {why:?}"))?;
         Ok((self.stamp()? - sent_ns) as f64 / 1e3)
     }
+}
 
-    /// The job has had all its signals, and ends.
-    fn end(self) -> Fallible<()> {
-        // Others are still there: they end one after the other.
-        run::finish(self.running)?.expect_success()?;
-        self.wrapper.settle(&self.around, 0)
+/// The jobs have had all their signals, and end.
+fn end(receivers: Vec<Receiver>) -> Fallible<()> {
+    let (running, places): (Vec<Running>, Vec<(Wrapper, Around)>) =
+        receivers.into_iter().map(|it| (it.running, (it.wrapper, it.around))).unzip();
+    for ended in run::finish_all(running)? {
+        ended.expect_success()?;
     }
+    places.iter().try_for_each(|(wrapper, around)| wrapper.settle(around, 0))
 }
