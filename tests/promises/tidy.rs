@@ -47,6 +47,7 @@ fn the_kernel_has_one_door() {
         ("launcher/src/main.rs", "#![forbid(unsafe_code)]"),
         ("tests/harness/lib.rs", "#![forbid(unsafe_code)]"),
         ("tests/hostile/main.rs", "#![forbid(unsafe_code)]"),
+        ("tests/bench/src/main.rs", "#![forbid(unsafe_code)]"),
         ("images/contract/main.rs", "#![forbid(unsafe_code)]"),
     ] {
         assert!(read(root).contains(word), "{root}");

@@ -108,6 +108,12 @@ impl Part {
         let (name, title) = (name.to_owned(), title.to_owned());
         Part { name, title, note, ..Part::default() }
     }
+
+    /// Its lines, plot by plot.
+    pub(crate) fn plots(&self) -> Vec<(&str, Vec<&Series>)> {
+        let by_plot = self.series.chunk_by(|one, next| one.plot == next.plot);
+        by_plot.map(|lines| (lines[0].plot.as_str(), lines.iter().collect())).collect()
+    }
 }
 
 /// All parts, and the machine that they were measured on.

@@ -33,11 +33,28 @@ pub(super) fn text(results: &Results) -> String {
 }
 
 fn add(text: &mut String, part: &Part) {
-    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-    *text += &format!("\n## {}\n\n{}\n\n", part.title, part.note);
-    *text += &line(&cells::HEAD.map(str::to_owned));
-    *text += "|---|---|--:|---|--:|--:|--:|---|\n";
+    *text += &format!("\n## {}\n\n{}\n", part.title, part.note);
+    if !part.rows.is_empty() {
+        text.push('\n');
+        *text += &line(&cells::HEAD.map(str::to_owned));
+        *text += "|---|---|--:|---|--:|--:|--:|---|\n";
+    }
     for row in &part.rows {
         *text += &line(&cells::of(row).map(|cell| cell.replace('|', "\\|")));
     }
+    for (plot, lines) in part.plots() {
+        *text += "\n";
+        let names = lines.iter().map(|line| line.name.clone());
+        *text += &line(&std::iter::once(plot.to_owned()).chain(names).collect::<Vec<_>>());
+        *text += &format!("|{}\n", "--:|".repeat(lines.len() + 1));
+        for (at, (x, _)) in lines[0].points.iter().enumerate() {
+            let figures = lines.iter().map(|line| line.points.get(at).map_or(f64::NAN, |it| it.1));
+            let cells = figures.map(cells::figure);
+            *text += &line(&std::iter::once(cells::grouped(*x)).chain(cells).collect::<Vec<_>>());
+        }
+    }
+}
+
+fn line(cells: &[String]) -> String {
+    format!("| {} |\n", cells.join(" | "))
 }

@@ -9,6 +9,9 @@ pub(crate) fn table(part: &Part) -> String {
     let mut lines = vec![cells::HEAD.map(str::to_owned)];
     lines.extend(part.rows.iter().map(cells::of));
     let mut text = format!("\n{}\n{}\n", part.title, part.note);
+    if part.rows.is_empty() {
+        return text;
+    }
     for line in &lines {
         let mut aligned = String::new();
         for (column, cell) in line.iter().enumerate() {
