@@ -21,32 +21,27 @@ impl Scale {
         let share = (value / first).ln() / (last / first).ln();
         self.stretch.0 + share * (self.stretch.1 - self.stretch.0)
     }
-
-    /// The bounds.
-    pub(super) fn values(self) -> (f64, f64) {
-        self.values
-    }
 }
 
-/// The powers of ten around all values: at least two.
-pub(super) fn decades(values: impl Iterator<Item = f64>) -> (f64, f64) {
+/// Every 1, 2 and 5 times a power of ten, from the last that is not above any value to the
+/// first that is not below any.
+pub(super) fn ticks(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let (least, most) = values.fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), value| {
         (least.min(value), most.max(value))
     });
-    let below = least.log10().floor();
-    let above = most.log10().ceil().max(below + 1.0);
-    (10f64.powf(below), 10f64.powf(above))
-}
-
-/// 1, 2 and 5 times each power of ten from the one bound to the other.
-pub(super) fn ticks((first, last): (f64, f64)) -> Vec<f64> {
-    let mut ticks = Vec::new();
-    let mut power = first;
-    while power <= last * 1.001 {
-        ticks.extend([1.0, 2.0, 5.0].map(|step| step * power));
+    let mut ticks: Vec<f64> = Vec::new();
+    let mut power = 10f64.powf(least.log10().floor());
+    while ticks.last().is_none_or(|last| *last < most || ticks.len() < 2) {
+        for tick in [1.0, 2.0, 5.0].map(|step| step * power) {
+            match ticks.last() {
+                // Still at or below the least.
+                Some(_) if tick <= least => ticks = vec![tick],
+                Some(last) if *last >= most && ticks.len() > 1 => {}
+                _ => ticks.push(tick),
+            }
+        }
         power *= 10.0;
     }
-    ticks.retain(|tick| *tick <= last * 1.001);
     ticks
 }
 
@@ -62,14 +57,11 @@ mod tests {
     }
 
     #[test]
-    fn decades_are_around_all_values() {
-        assert_eq!(decades([30.0, 2000.0].into_iter()), (10.0, 10_000.0));
-        assert_eq!(decades([100.0, 100.0].into_iter()), (100.0, 1000.0));
-        assert_eq!(decades([0.5].into_iter()), (0.1, 1.0));
-    }
-
-    #[test]
-    fn ticks_are_at_one_two_and_five() {
-        assert_eq!(ticks((10.0, 100.0)), [10.0, 20.0, 50.0, 100.0]);
+    fn ticks_are_at_one_two_and_five_around_all_values() {
+        assert_eq!(ticks([30.0, 400.0].into_iter()), [20.0, 50.0, 100.0, 200.0, 500.0]);
+        assert_eq!(ticks([20.0, 50.0].into_iter()), [20.0, 50.0]);
+        assert_eq!(ticks([100.0].into_iter()), [100.0, 200.0]);
+        assert_eq!(ticks([6.0, 7.0].into_iter()), [5.0, 10.0]);
+        assert_eq!(ticks([9.0, 11.0].into_iter()), [5.0, 10.0, 20.0]);
     }
 }

@@ -1,7 +1,7 @@
 //! Lines in panels beside each other, as SVG: on white, so that they can be read on any page.
 
 use super::cells::figure;
-use super::scale::{Scale, decades, ticks};
+use super::scale::{Scale, ticks};
 use crate::results::Series;
 use std::fmt::Write;
 
@@ -56,8 +56,9 @@ fn draw(panel: &Panel<'_>) -> String {
     let (Some((first, _)), Some((last, _))) = ends else { return String::new() };
     let x = Scale::new((*first, *last), (LEFT, WIDTH - RIGHT));
     let heights = panel.lines.iter().flat_map(|line| line.points.iter().map(|point| point.1));
-    let y = Scale::new(decades(heights), (HEIGHT - BOTTOM, TOP));
-    let mut text = axes(panel, x, y);
+    let up = ticks(heights);
+    let y = Scale::new((up[0], up[up.len() - 1]), (HEIGHT - BOTTOM, TOP));
+    let mut text = axes(panel, x, (y, &up));
     for (at, line) in panel.lines.iter().enumerate() {
         text += &curve(line, at, |(across, up)| (x.at(across), y.at(up)));
     }
@@ -65,7 +66,7 @@ fn draw(panel: &Panel<'_>) -> String {
 }
 
 /// The frame, its marks and what they are of.
-fn axes(panel: &Panel<'_>, x: Scale, y: Scale) -> String {
+fn axes(panel: &Panel<'_>, x: Scale, (y, ticks): (Scale, &[f64])) -> String {
     let (right, bottom, middle) = (WIDTH - RIGHT, HEIGHT - BOTTOM, (LEFT + WIDTH - RIGHT) / 2.0);
     let mut text = format!(
         "<text x=\"{middle}\" y=\"22\" text-anchor=\"middle\" font-size=\"15\" \
@@ -73,15 +74,15 @@ fn axes(panel: &Panel<'_>, x: Scale, y: Scale) -> String {
         escaped(panel.title)
     );
     // Writing into a string cannot fail.
-    for tick in ticks(y.values()) {
-        let up = y.at(tick);
+    for tick in ticks {
+        let up = y.at(*tick);
         let _ = writeln!(
             text,
             "<path d=\"M{LEFT} {up:.1}H{right}\" stroke=\"#ddd\"/><text x=\"{}\" y=\"{:.1}\" \
              text-anchor=\"end\">{}</text>",
             LEFT - 6.0,
             up + 4.0,
-            figure(tick).trim_end_matches(".00").trim_end_matches(".0"),
+            figure(*tick).trim_end_matches(".00").trim_end_matches(".0"),
         );
     }
     for (tick, label) in panel.x.ticks {

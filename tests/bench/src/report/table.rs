@@ -67,7 +67,7 @@ mod tests {
             lines,
             [
                 "what    unit   weir  peer  its figure  weir / peer     target  verdict",
-                "a       B      5.00  p          2,000        0.00×  ≤ 327,680  pass",
+                "a       B      5.00  p          2,000       0.003×  ≤ 327,680  pass",
                 "longer  B     1,000  p          2,000        0.50×  ≤ 327,680  pass",
             ]
         );
