@@ -31,7 +31,14 @@ impl Bench {
         let found = args.weir.canonicalize();
         let weir = found.map_err(|why| format!("{}: {why}", args.weir.display()))?;
         let scratch = Scratch::new(args.scratch.as_deref().unwrap_or(&args.out))?;
+        let kind = machine::file_system(scratch.path())?;
+        if matches!(kind.as_str(), "tmpfs" | "ramfs") {
+            eprintln!("weir-bench: LOGS ARE ON {kind}: capture is not what it is on a disk");
+        }
         let cpus = machine::cpus()?;
+        if cpus.len() < 2 {
+            eprintln!("weir-bench: ONE PROCESSOR: writers and readers share it");
+        }
         let peers = Peers::find();
         for missing in peers.missing() {
             eprintln!("weir-bench: {missing} IS NOT THERE: its rows say \"no peer\"");

@@ -55,7 +55,7 @@ fn memory_mib() -> Option<u64> {
 }
 
 /// The type of the file system that holds the path: that of the innermost mount above it.
-fn file_system(path: &Path) -> Fallible<String> {
+pub(crate) fn file_system(path: &Path) -> Fallible<String> {
     let mounts = std::fs::read_to_string("/proc/self/mounts")?;
     let innermost = mounts
         .lines()

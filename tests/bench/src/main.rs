@@ -54,7 +54,10 @@ fn measure(args: &Args) -> Fallible<ExitCode> {
     let mut broken = 0;
     for (name, part) in parts::PARTS.iter().filter(|(name, _)| args.wants(name)) {
         eprintln!("weir-bench: {name} ...");
-        match part(&bench) {
+        let began_ns = clock::now_ns();
+        let measured = part(&bench);
+        eprintln!("weir-bench: {name}: {} s", (clock::now_ns() - began_ns) / 1_000_000_000);
+        match measured {
             Ok(measured) => {
                 print!("{}", report::table(&measured));
                 results.put(measured);

@@ -115,7 +115,10 @@ fn first_instruction(bench: &Bench, part: &mut Part, rounds: usize) -> Fallible<
 
 /// System calls of a whole run, less those of the job alone.
 fn calls(bench: &Bench, part: &mut Part) -> Fallible<()> {
-    let Some(strace) = bench.peers.path("strace") else { return Ok(()) };
+    let Some(strace) = bench.peers.path("strace") else {
+        part.note += " No strace: system calls were not counted.";
+        return Ok(());
+    };
     let job = ["/bin/true".to_owned()];
     let count = |wrapper: Wrapper| -> Fallible<f64> {
         let (around, told) = (around(bench, Sync::Full), bench.scratch.at("strace"));

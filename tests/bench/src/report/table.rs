@@ -42,7 +42,8 @@ pub(crate) fn summary(results: &Results) -> String {
     );
     for row in results.rows().filter(|row| row.verdict() == Verdict::Short) {
         let [what, unit, weir, peer, _, ratio, target, _] = cells::of(row);
-        let _ = writeln!(text, "short: {what}: {weir} {unit}, {ratio} of {peer}, target {target}");
+        let against = row.ratio().map(|_| format!(", {ratio} of {peer}")).unwrap_or_default();
+        let _ = writeln!(text, "short: {what}: {weir} {unit}{against}, target {target}");
     }
     text
 }
