@@ -72,6 +72,12 @@ impl Bench {
         Place::On(self.reader)
     }
 
+    /// What the kernel calls this program's processes: fifteen bytes of its name.
+    pub(crate) fn own_name(&self) -> String {
+        let name = self.own.file_name().unwrap_or_default().to_string_lossy();
+        name.chars().take(15).collect()
+    }
+
     /// A command line of this program as a job.
     pub(crate) fn job(&self, words: &[&str]) -> Vec<String> {
         let own = self.own.to_string_lossy().into_owned();

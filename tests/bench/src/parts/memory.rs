@@ -173,7 +173,7 @@ fn drained(bench: &Bench) -> Fallible<f64> {
     let mut weir = Wrapper::Weir.command(bench, &around, &bench.job(&words));
     let running = run::start(&mut weir, Place::Anywhere)?;
     processes::until("the job's report", || Ok(report.exists().then_some(())))?;
-    let (processes, job) = processes::settled(running.pid.raw(), "weir-bench")?;
+    let (processes, job) = processes::settled(running.pid.raw(), &bench.own_name())?;
     let held = processes::memory(processes.first().ok_or("no weir")?.pid)?;
     std::fs::remove_file(&report)?;
     end(job)?;

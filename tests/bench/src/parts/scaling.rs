@@ -79,7 +79,7 @@ fn discard(bench: &Bench, total: u64) -> Fallible<(f64, f64)> {
     let job = bench.job(&["write-and-stay", "131072", &bytes, &report.to_string_lossy(), &cpu]);
     let running = run::start(&mut Wrapper::Weir.command(bench, &around, &job), bench.at_reader())?;
     processes::until_within(170, "the job's report", || Ok(report.exists().then_some(())))?;
-    let (own, job) = processes::settled(running.pid.raw(), "weir-bench")?;
+    let (own, job) = processes::settled(running.pid.raw(), &bench.own_name())?;
     let held = processes::memory(own.first().ok_or("no weir")?.pid)?;
     let job = Pid::from_raw(job).ok_or("no such number")?;
     process::send(job, signals::TERM).map_err(|why| format!("cannot end the job: {why:?}"))?;
