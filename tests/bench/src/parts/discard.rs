@@ -30,7 +30,7 @@ pub(super) fn measure(bench: &Bench) -> Fallible<Part> {
         let rounds = bench.either(15, 5);
         let contest = Contest { name, what, flow, rounds, peers: &peers };
         part.rows.extend(against::rows(bench, &contest)?);
-        let rounds = bench.either(7, 3);
+        let rounds = bench.either(5, 3);
         let contest = Contest { name, what, flow: slow_flow, rounds, peers: &slow };
         part.rows.extend(against::rows(bench, &contest)?);
     }

@@ -39,7 +39,7 @@ fn single(
     let job = bench.job(&["write", &size, &bytes, &report.to_string_lossy(), "-"]);
     let mut wrappers = vec![Wrapper::Weir];
     wrappers.extend(Wrapper::present(bench, &PEERS.map(|(wrapper, _)| wrapper)));
-    let found = interleaved(bench.either(5, 2), &wrappers, |wrapper| -> Fallible<f64> {
+    let found = interleaved(bench.either(3, 2), &wrappers, |wrapper| -> Fallible<f64> {
         let around =
             Around { log: bench.scratch.at("log"), quota_bytes: 64 * MIB, sync: Sync::None };
         let ended = run::run(&mut wrapper.command(bench, &around, &job), Place::Anywhere)?;

@@ -13,7 +13,7 @@ use weir_common::sys::process::{self, Pid};
 use weir_common::sys::signals;
 
 /// How long one run may be expected to take, in seconds.
-const LONGEST: f64 = 60.0;
+const LONGEST: f64 = 40.0;
 
 pub(super) fn measure(bench: &Bench) -> Fallible<Part> {
     let note = format!(

@@ -10,7 +10,7 @@ use crate::statistics::{Samples, differences, interleaved};
 use crate::wrapper::{Around, Sync, Wrapper};
 
 pub(super) fn measure(bench: &Bench) -> Fallible<Part> {
-    let rounds = bench.either(400, 60);
+    let rounds = bench.either(300, 60);
     let note = format!(
         "Time from the start to the end of /bin/true in each wrapper, less that of /bin/true \
          alone in the same round: medians of {rounds} differences. weir has its FIFO, log and fact \
