@@ -2,7 +2,8 @@
 
 use crate::fuse::Fuse;
 use std::time::Duration;
-use weir_common::{Capture, Errno};
+use weir_common::sys::process::End;
+use weir_common::{Capture, Errno, JobEnd};
 use weir_tests::eventually;
 
 #[test]
@@ -170,6 +171,35 @@ fn a_file_system_that_never_answers_holds_no_signal_and_its_death_ends_the_wait(
     let receipt = fuse.beside().receipt("r.json");
     assert!(matches!(receipt.capture, Capture::Failed(Some(_))), "{receipt:?}");
     assert!(!done.stderr().contains("panicked"), "{done:?}");
+}
+
+#[test]
+fn a_program_whose_start_hangs_gets_signals_all_the_same() {
+    let Some(mut fuse) = Fuse::needed("start_hangs", "{}", &["use_ino"]) else { return };
+    let beside = fuse.beside().path().to_owned();
+    std::fs::copy("/bin/true", fuse.behind().join("job")).unwrap();
+    fuse.answer(r#"{"open": {"delay": 1000000, "name": "job"}}"#);
+    let weir = fuse.beside().weir().option("receipt", "r.json");
+    let running = weir.job(&[fuse.path().join("job").to_str().unwrap()]).spawn();
+    eventually("execve waits for an answer", || beside.join("control.waits").exists());
+    let pid = running.pid();
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    let waits_for_it = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", children.trim())).unwrap();
+        let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:\t")).unwrap();
+        u64::from_str_radix(pending, 16).unwrap() >> (15 - 1) & 1 == 1
+    };
+    assert!(!waits_for_it());
+    running.signal("TERM");
+    let before = std::time::Instant::now();
+    // It ends by it when the kernel has its answer.
+    eventually("the job has got the signal", waits_for_it);
+    assert!(before.elapsed() < Duration::from_secs(5), "it came when the wait was over");
+    fuse.kill();
+    running.wait().dies_by(15).says("");
+    assert!(!fuse.beside().fact().quota_reached);
+    let receipt = fuse.beside().receipt("r.json");
+    assert_eq!(receipt.job, JobEnd::Ended(End::Signal { number: 15, core_dumped: false }));
 }
 
 #[test]
