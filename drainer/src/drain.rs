@@ -98,7 +98,6 @@ impl<'a, Source: AsFd, Log: AsFd> Drain<'a, Source, Log> {
     /// log's errors are in the [`tally`](Drain::tally). A log whose write hangs in the
     /// kernel hangs this call, so it wants a thread of its own.
     pub fn run(&mut self, until: Until<'_>) -> Result<Pause, Errno> {
-        self.capacity.look(&self.source);
         // Perhaps it was another thread, or another process, that ran it before.
         self.on_time = false;
         let mut failures_in_a_row = 0;
@@ -214,6 +213,7 @@ impl<'a, Source: AsFd, Log: AsFd> Drain<'a, Source, Log> {
 
     /// What a read has got decides when the next one comes.
     fn keep_pace(&mut self, bytes: usize) {
+        self.capacity.look(&self.source);
         self.pace.got(bytes, Instant::now(), self.capacity.bytes());
         if self.pace.is_heavy() {
             self.capacity.grow(&self.source);
