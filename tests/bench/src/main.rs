@@ -54,6 +54,8 @@ fn measure(args: &Args) -> Fallible<ExitCode> {
     let mut broken = 0;
     for (name, part) in parts::PARTS.iter().filter(|(name, _)| args.wants(name)) {
         eprintln!("weir-bench: {name} ...");
+        // What the part before has left to be written would be paid by this one.
+        rustix::fs::sync();
         let began_ns = clock::now_ns();
         let measured = part(&bench);
         eprintln!("weir-bench: {name}: {} s", (clock::now_ns() - began_ns) / 1_000_000_000);
