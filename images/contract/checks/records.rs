@@ -204,9 +204,10 @@ fn users_image(cell: Cell) {
 
 fn from_scratch(cell: Cell) {
     let scratch = format!("weir:scratch-{}", cell.architecture());
-    let ended = cell.container().image(&scratch).words(&["--version"]).run();
-    ended.exits(0);
-    assert_eq!(ended.output.stdout, concat!("weir ", env!("CARGO_PKG_VERSION"), "\n").as_bytes());
+    // By way of a log: of a container that ends at once, an engine may lose the output.
+    let job = ["run", "--", "/weir", "--version"];
+    let ended = cell.container().image(&scratch).env("WEIR_ROOT", "/logs/weir").words(&job).run();
+    ended.exits(0).is_whole(concat!("weir ", env!("CARGO_PKG_VERSION"), "\n"));
     // COPY --from=weir:scratch /weir, into the bare root.
     let image = format!("weir-copied:{}", cell.image);
     let ended = cell.container().image(&image).env("WEIR_ROOT", "/logs/weir").sh("echo hi").run();
